@@ -1,6 +1,7 @@
 #include "base/worker_pool.h"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 
 #include "base/thread_team.h"
@@ -20,6 +21,27 @@ class Cut {
     std::size_t length_, longer_;
 };
 
+/// A share into parts that get shorter: threads are not equally fast, nor all there, and who has
+/// done its own takes what others have not begun. Of two cores, one 0.55 to 0.9 times as fast as
+/// the other, parts of these lengths leave 1 to 2 % of the time unused, four equal ones 5 to 11.
+class Parts {
+  public:
+    /// `pieces`: of the least length that may be cut.
+    static unsigned count_of(std::size_t pieces) {
+        return static_cast<unsigned>(std::clamp<std::size_t>(pieces, 1, ends.size()));
+    }
+    Parts(std::size_t length, std::size_t pieces) : length_(length), pieces_(pieces) {}
+    [[nodiscard]] std::size_t begin(std::size_t part) const {
+        if (pieces_ < unit) return Cut(length_, count_of(pieces_)).begin(part);
+        return part == 0 ? 0 : length_ * ends[part - 1] / unit;
+    }
+
+  private:
+    static constexpr std::size_t unit = 16;
+    static constexpr std::array<std::size_t, 6> ends{5, 9, 12, 14, 15, 16};
+    std::size_t length_, pieces_;
+};
+
 }  // namespace
 
 WorkerPool::WorkerPool(int threads) : threads_(threads), loop_threads_(threads) {
@@ -30,18 +52,14 @@ WorkerPool::~WorkerPool() = default;
 
 void WorkerPool::run(std::size_t count, std::size_t grain, Invoke call, const void* body) {
     if (team_ == nullptr) team_ = std::make_unique<ThreadTeam>(static_cast<unsigned>(threads_));
-    // Threads are not equally fast, nor all there, so that each has a few pieces that others can
-    // take from it.
-    constexpr std::size_t pieces_of_thread = 4;
     const std::size_t most = count / std::max<std::size_t>(grain, 1);
     const auto owners = static_cast<unsigned>(std::min<std::size_t>(most, team_->threads()));
-    const auto parts = static_cast<unsigned>(
-        std::clamp<std::size_t>(most / owners, 1, owners == 1 ? 1 : pieces_of_thread));
+    const std::size_t pieces = owners == 1 ? 1 : most / owners;
     const Cut shares(count, owners);
-    team_->each(owners, parts, ThreadTeam::Help::all, 0,
+    team_->each(owners, Parts::count_of(pieces), ThreadTeam::Help::all, 0,
                 [&](unsigned owner, unsigned part, unsigned worker, std::uint64_t) {
                     const std::size_t first = shares.begin(owner);
-                    const Cut share(shares.begin(owner + 1) - first, parts);
+                    const Parts share(shares.begin(owner + 1) - first, pieces);
                     call(body, first + share.begin(part), first + share.begin(part + 1), worker);
                 });
 }

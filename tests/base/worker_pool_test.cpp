@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <functional>
+#include <map>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -68,6 +72,27 @@ TEST(WorkerPool, EveryThreadHasAShareOfEqualLength) {
             if (begin == 7) ++in_the_middle;
         });
         EXPECT_EQ(in_the_middle, 1U) << "pieces of " << grain;
+    }
+}
+
+// Of a thread that is slower others take the end.
+TEST(WorkerPool, PiecesOfAShareGetShorter) {
+    constexpr std::size_t share = 1600;
+    WorkerPool pool(2);
+    std::mutex mutex;
+    std::map<std::size_t, std::size_t> ends;  // by begin
+    pool.parallel_for(2 * share, 10, [&](std::size_t begin, std::size_t end, std::size_t) {
+        const std::lock_guard lock(mutex);
+        ends.emplace(begin, end);
+    });
+    for (const std::size_t first : {std::size_t{0}, share}) {
+        std::vector<std::size_t> lengths;
+        for (auto piece = ends.find(first); piece != ends.end() && piece->first < first + share;
+             ++piece)
+            lengths.push_back(piece->second - piece->first);
+        EXPECT_TRUE(std::ranges::is_sorted(lengths, std::greater<>()));
+        EXPECT_LE(lengths.front(), share / 3);
+        EXPECT_EQ(lengths.back(), share / 16);
     }
 }
 

@@ -5,7 +5,9 @@
 #include <array>
 #include <bit>
 #include <chrono>
+#include <random>
 #include <thread>
+#include <vector>
 
 #include "copy_program.h"
 #include "edgetpu/sim/machine/tile_shares.h"
@@ -75,33 +77,94 @@ TEST(Rounds, AreFew) {
     EXPECT_GT(rounds({.strict = true}), 200U);
 }
 
+constexpr std::uint32_t all_tiles = 0xFFFF;
+
+std::uint32_t share_of(const TileShares& shares, std::uint32_t tiles, unsigned owner) {
+    std::uint32_t share = 0;
+    for (unsigned part = 0; part < TileShares::parts; ++part) {
+        const std::uint32_t some = shares.part_of(tiles, owner, part);
+        EXPECT_EQ(some & share, 0U);
+        share |= some;
+    }
+    return share;
+}
+
+void expect_all_once(const TileShares& shares, std::uint32_t tiles, unsigned workers) {
+    const unsigned owners = shares.owners(tiles);
+    ASSERT_LE(owners, workers);
+    std::uint32_t seen = 0;
+    for (unsigned owner = 0; owner < owners; ++owner) {
+        const std::uint32_t share = share_of(shares, tiles, owner);
+        EXPECT_EQ(share & seen, 0U);
+        seen |= share;
+    }
+    ASSERT_EQ(seen, tiles) << workers << " workers";
+}
+
 TEST(TileSharesOfWorkers, AreAllTilesOnce) {
     for (unsigned workers = 1; workers <= tile_count; ++workers) {
         const TileShares shares(workers);
-        for (std::uint32_t call = 1; call <= 200; ++call) {
-            const std::uint32_t tiles = call * 2654435761U >> 16U;
-            const unsigned owners = shares.owners(tiles);
-            ASSERT_LE(owners, workers);
-            std::uint32_t seen = 0;
-            for (unsigned owner = 0; owner < owners; ++owner) {
-                for (unsigned part = 0; part < TileShares::parts; ++part) {
-                    const std::uint32_t some = shares.part_of(tiles, owner, part);
-                    EXPECT_EQ(some & seen, 0U);
-                    seen |= some;
-                }
-            }
-            ASSERT_EQ(seen, tiles) << workers << " workers";
+        for (std::uint32_t call = 1; call <= 200; ++call)
+            expect_all_once(shares, call * 2654435761U >> 16U, workers);
+    }
+}
+
+TEST(TileSharesOfWorkers, AreAllTilesOnceWhereverTheyMove) {
+    std::mt19937 random(1);
+    for (unsigned workers = 1; workers <= tile_count; ++workers) {
+        TileShares shares(workers);
+        for (int round = 0; round < 200; ++round) {
+            for (unsigned worker = 0; worker < workers; ++worker)
+                shares.note(worker, std::uniform_int_distribution(0, 2'000'000)(random));
+            shares.settle();
+            expect_all_once(shares, all_tiles, workers);
+            for (unsigned worker = 0; worker < workers; ++worker)
+                ASSERT_NE(share_of(shares, all_tiles, worker), 0U);
         }
     }
+}
+
+/// How many each worker has, behind some rounds in which it does so many tiles in a millisecond.
+std::vector<int> tiles_by(TileShares& shares, const std::vector<double>& speeds) {
+    std::vector<int> tiles(speeds.size());
+    for (int round = 0; round < 40; ++round) {
+        for (unsigned worker = 0; worker < speeds.size(); ++worker) {
+            tiles[worker] = std::popcount(share_of(shares, all_tiles, worker));
+            shares.note(worker, static_cast<std::uint64_t>(1e6 * tiles[worker] / speeds[worker]));
+        }
+        shares.settle();
+    }
+    return tiles;
+}
+
+TEST(TileSharesOfWorkers, GoToThoseThatAreFaster) {
+    TileShares two(2);
+    EXPECT_EQ(tiles_by(two, {10, 5.5}), (std::vector{10, 6}));
+    EXPECT_EQ(tiles_by(two, {10, 10}), (std::vector{8, 8}));
+    EXPECT_EQ(tiles_by(two, {5.5, 10}), (std::vector{6, 10}));
+    TileShares four(4);
+    EXPECT_EQ(tiles_by(four, {10, 5, 10, 10}), (std::vector{5, 2, 5, 4}));
+}
+
+TEST(TileSharesOfWorkers, StayWhereMovingATileSavesNothing) {
+    TileShares shares(2);
+    EXPECT_EQ(tiles_by(shares, {10, 9}), (std::vector{8, 8}));
+}
+
+TEST(TileSharesOfWorkers, StayUntilTimesSaySomething) {
+    TileShares shares(2);
+    for (const unsigned worker : {0U, 1U}) shares.note(worker, 1000 * worker);
+    shares.settle();
+    EXPECT_EQ(std::popcount(share_of(shares, all_tiles, 0)), 8);
 }
 
 TEST(TileSharesOfWorkers, AreEqual) {
     for (const unsigned workers : {2U, 4U, 8U}) {
         const TileShares shares(workers);
-        EXPECT_EQ(shares.owners(0xFFFF), workers);
+        EXPECT_EQ(shares.owners(all_tiles), workers);
         for (unsigned owner = 0; owner < workers; ++owner)
             for (unsigned part = 0; part < TileShares::parts; ++part)
-                EXPECT_EQ(std::popcount(shares.part_of(0xFFFF, owner, part)),
+                EXPECT_EQ(std::popcount(shares.part_of(all_tiles, owner, part)),
                           static_cast<int>(tile_count / workers / TileShares::parts));
     }
 }

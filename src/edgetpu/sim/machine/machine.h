@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -196,8 +197,11 @@ class Machine final : public Fabric {
         std::array<std::uint32_t, 2> awaiting{};  ///< that have TileUnit::awaits, by Ring
         std::uint32_t reached = 0;                ///< by words of the mesh, or by room for them
         bool moved = false;
-        unsigned faulty = 0;  ///< the lowest tile with an error
+        bool helped = false;      ///< it has done another's
+        unsigned faulty = 0;      ///< the lowest tile with an error
+        std::uint32_t taken = 0;  ///< for its own share, in nanoseconds
         std::unique_ptr<Error> error;
+        std::chrono::steady_clock::time_point begun{};
         TensorScratch scratch;
     };
     /// What the tiles' workers read of the machine, and nobody writes while they work. One line of
@@ -210,14 +214,11 @@ class Machine final : public Fabric {
         /// where these lie in the caches.
         std::array<std::uint32_t, 2> produced{};
     };
-    /// Turns of some tiles, for the team. Never written: it stays in their caches.
+    /// Turns of some tiles, for the team. Seldom written: it stays in their caches.
     struct TileTurns {
         Machine* machine;
         TileShares shares;
-        void operator()(unsigned owner, unsigned part, unsigned worker, std::uint64_t tiles) const {
-            machine->take_turns_of(shares.part_of(static_cast<std::uint32_t>(tiles), owner, part),
-                                   machine->turns_[worker]);
-        }
+        void operator()(unsigned owner, unsigned part, unsigned worker, std::uint64_t tiles) const;
     };
     std::size_t room_for_messages(std::size_t size);
     void reserve(const Program& program);
@@ -249,6 +250,7 @@ class Machine final : public Fabric {
     void begin_tiles();
     void take_turn_of(unsigned tile, Turns& turns);
     void take_turns_of(std::uint32_t tiles, Turns& turns);
+    void share_out_anew(unsigned owners);
     [[nodiscard]] Result<bool> take_stock(std::uint32_t tiles);
     [[nodiscard]] Result<bool> advance_producers();
     void end_mesh_round(std::uint32_t reached);
@@ -304,7 +306,7 @@ class Machine final : public Fabric {
     std::array<TileUnit*, tile_count> units_{};
     ThreadTeam team_;
     std::vector<Turns> turns_;  ///< by worker
-    const TileTurns tile_turns_{this, TileShares(team_.threads())};
+    TileTurns tile_turns_{this, TileShares(team_.threads())};
 
     Round round_;
     alignas(64) std::uint64_t steps_left_ = 0;

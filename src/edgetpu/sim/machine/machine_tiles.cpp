@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
+#include <limits>
+#include <span>
 #include <utility>
 
 #include "engine_turn.h"
@@ -333,6 +336,32 @@ void Machine::take_turns_of(std::uint32_t tiles, Turns& turns) {
         take_turn_of(static_cast<unsigned>(std::countr_zero(tiles)), turns);
 }
 
+// The clock is looked at twice in a worker's round.
+void Machine::TileTurns::operator()(unsigned owner, unsigned part, unsigned worker,
+                                    std::uint64_t tiles) const {
+    const auto now = std::chrono::steady_clock::now;
+    Turns& turns = machine->turns_[worker];
+    turns.helped |= owner != worker;
+    if (part == 0 && owner == worker) turns.begun = now();
+    machine->take_turns_of(shares.part_of(static_cast<std::uint32_t>(tiles), owner, part), turns);
+    if (part + 1 != TileShares::parts || owner != worker) return;
+    constexpr std::chrono::nanoseconds most{std::numeric_limits<std::uint32_t>::max()};
+    const auto taken = std::min<std::chrono::nanoseconds>(now() - turns.begun, most);
+    turns.taken = static_cast<std::uint32_t>(taken.count());
+}
+
+// Rounds in which the caller did what a thread was late for say how late it was, not how fast.
+void Machine::share_out_anew(unsigned owners) {
+    const auto own = std::span(turns_).first(owners);
+    const bool helped = std::ranges::any_of(own, &Turns::helped);
+    for (unsigned worker = 0; worker < owners; ++worker) {
+        const std::uint32_t taken = std::exchange(own[worker].taken, 0);
+        if (!helped) tile_turns_.shares.note(worker, taken);
+        own[worker].helped = false;
+    }
+    if (!helped) tile_turns_.shares.settle();
+}
+
 // Behind a link's words, its receiver may go on, behind room its sender: in the next round. Where
 // nothing was sent there is none, and steps bound their number.
 void Machine::end_mesh_round(std::uint32_t reached) {
@@ -400,10 +429,12 @@ Result<bool> Machine::advance_tiles() {
     begin_tiles();
     const unsigned owners =
         side_by_side() && std::popcount(tiles) > 1 ? tile_turns_.shares.owners(tiles) : 1;
-    if (owners > 1)
+    if (owners > 1) {
         team_.each(owners, TileShares::parts, ThreadTeam::Help::late, tiles, tile_turns_);
-    else
+        share_out_anew(owners);
+    } else {
         take_turns_of(tiles, turns_.front());
+    }
     return take_stock(tiles);
 }
 
