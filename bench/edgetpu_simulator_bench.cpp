@@ -6,12 +6,12 @@
 //
 // Bounds: of TFLite's builtin kernels, which run in the same rounds where REEF_TFLITE_LIBRARY names
 // TensorFlow Lite's C library; else the times that another machine took stand here; and two threads
-// are 1.7 times as fast as one, or such a part of the times that two are without memory, measured
-// between both (peers/two_threads.h). 1 is the exit code where one is not kept. The reference
-// kernels are what TFLite's bytes cost in plain loops: they say how fast this machine is, and bound
-// nothing, for TFLite's builtin kernels are vectors.
+// are 1.7 times as fast as one, or such a part of the times that both cores do as much as one
+// without memory, measured between both (peers/two_threads.h). 1 is the exit code where one is not
+// kept. The reference kernels are what TFLite's bytes cost in plain loops: they say how fast this
+// machine is, and bound nothing, for TFLite's builtin kernels are vectors.
 //
-// --json, schema_version 3:
+// --json, schema_version 4:
 //   target, least_threads  the vectors; the bound of `threads`
 //   tflite                 its version; null where there is none
 //   models[]  name, simulator_ms, driver_ms, cpu_floor_ms, reference_kernels_ms, plain_engine_ms,
@@ -21,9 +21,9 @@
 //             ratio_to_builtin, most_ratio   to the first that there is, and its bound
 //             ratio_to_reference, ratio_to_cpu_floor           without bounds
 //             threads   how many times as fast two threads are as one
-//             machine_times, of_machine   the same of a loop of products without memory, and
-//                       threads to that, medians of the rounds'; null where not known
-//                       (peers/two_threads.h)
+//             machine_times, of_machine   how many times as much both cores multiply without
+//                       memory as one, and threads to that, medians of the rounds'; null where not
+//                       known (peers/two_threads.h)
 //             kept      whether both bounds are
 #include <fmt/format.h>
 
@@ -319,7 +319,7 @@ int run(const std::filesystem::path& models, const Options& options) {
     }
     if (!options.json && !absent.empty()) fmt::print("* on another machine: {}\n", absent);
     const auto tflite = absent.empty() ? nlohmann::ordered_json(peers::tflite_version()) : nullptr;
-    const nlohmann::ordered_json document{{"schema_version", 3},
+    const nlohmann::ordered_json document{{"schema_version", 4},
                                           {"target", cpu::simd_target()},
                                           {"tflite", tflite},
                                           {"least_threads", least_threads},

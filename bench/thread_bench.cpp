@@ -3,11 +3,11 @@
 // rounds, in each of which either side warms up first, and the least of the next runs counts.
 //
 // Bounds: where one takes more than 5 ms two threads are 1.8 times as fast, or nine tenths of the
-// times that they are without memory, measured between both in each round: the two cores of a
-// virtual machine do not always do twice as much as one. Nowhere are they more than 3 % slower, as
-// two measurements of one and the same differ. 1 is the exit code where one is not kept.
+// times that both cores do as much as one without memory, measured between both in each round:
+// those of a virtual machine do not always do twice as much. Nowhere are they more than 3 % slower,
+// as two measurements of one and the same differ. 1 is the exit code where one is not kept.
 //
-// --json, schema_version 2:
+// --json, schema_version 3:
 //   target, rounds      the vectors; rounds of each network
 //   networks[]  network, and then problem (why nothing was measured) or:
 //               one_ms, two_ms          least wall times
@@ -15,8 +15,9 @@
 //                                       the rounds' own
 //               least_times, kept       its bound, and whether it is kept
 //               core_distance_ns        a word to the other core and back; null with one core
-//               machine_times           of a loop of products without memory, the median of the
-//                                       rounds'; null where it is not known (peers/two_threads.h)
+//               machine_times           how many times as much both cores multiply without memory
+//                                       as one does, the median of the rounds'; null where it is
+//                                       not known (peers/two_threads.h)
 //               of_machine              times to that, the median of the rounds'; null without it
 //               after_run_ms            of other threads' processor time in the 20 ms after a run,
 //                                       the most of all rounds
@@ -235,7 +236,7 @@ int bench(std::vector<std::string> models, int rounds, bool json, bool bounds) {
         list.push_back(json_of(row));
         if (!json) print(row, bounds);
     }
-    const Json document{{"schema_version", 2},
+    const Json document{{"schema_version", 3},
                         {"target", cpu::simd_target()},
                         {"rounds", rounds},
                         {"networks", list}};

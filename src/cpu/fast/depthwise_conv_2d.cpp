@@ -141,6 +141,9 @@ class FastDepthwiseConv2d final : public Kernel, public graph::PacksInputs {
         workers_bytes_ = worker_bytes_ * static_cast<std::size_t>(threads);
         scratch_bytes_ = outside_bytes_ + expanded_bytes_ + workers_bytes_ +
                          graph::align_up(form_.widened_bytes()) + form_.scratch_bytes();
+        // Of 7 rows one of two threads had 4.
+        const auto rows = static_cast<std::size_t>(c_.batch * c_.h.out);
+        if (threads > 1 && rows < 8 * static_cast<std::size_t>(threads)) row_pieces_ = 2;
         // Output columns whose taps are all inside.
         const WindowAxis& w = c_.w;
         const std::int64_t reach = (w.taps - 1) * w.dilation;
@@ -175,18 +178,18 @@ class FastDepthwiseConv2d final : public Kernel, public graph::PacksInputs {
         std::byte* workers = scratch + outside_bytes_ + expanded_bytes_;
         std::byte* widened = workers + workers_bytes_;
         form_.widen(widened);
+        const auto pieces = static_cast<std::size_t>(c_.batch * c_.h.out) * row_pieces_;
+        const auto products = taps() * static_cast<std::size_t>(c_.w.out * c_.out_channels);
         frame.pool.parallel_for(
-            static_cast<std::size_t>(c_.batch * c_.h.out),
-            grain_of(taps() * static_cast<std::size_t>(c_.w.out * c_.out_channels),
-                     Form::products_at_once),
+            pieces, grain_of(products / row_pieces_, Form::products_at_once),
             [&](std::size_t begin, std::size_t end, std::size_t worker) {
                 Row row{input, scratch, widened,
                         reinterpret_cast<const std::byte**>(workers + worker * worker_bytes_),
                         nullptr};
                 const std::size_t row_bytes = static_cast<std::size_t>(c_.w.out) * out_bytes();
-                for (std::size_t i = begin; i < end; ++i) {
+                for (std::size_t i = begin / row_pieces_; i * row_pieces_ < end; ++i) {
                     row.out = reinterpret_cast<std::uint8_t*>(frame.outputs[0] + i * row_bytes);
-                    run_row(static_cast<std::int64_t>(i), row);
+                    run_row(static_cast<std::int64_t>(i), columns_of(i, begin, end), row);
                 }
             });
         return {};
@@ -230,12 +233,28 @@ class FastDepthwiseConv2d final : public Kernel, public graph::PacksInputs {
             });
     }
 
+    struct Columns {
+        std::int64_t begin, end;
+    };
+    /// Those of a row that the pieces [begin, end) of all rows have.
+    [[nodiscard]] Columns columns_of(std::size_t row, std::size_t begin, std::size_t end) const {
+        const auto column = [&](std::size_t piece) {
+            const std::size_t of_row = std::min(piece - row * row_pieces_, row_pieces_);
+            return static_cast<std::int64_t>(of_row) * c_.w.out /
+                   static_cast<std::int64_t>(row_pieces_);
+        };
+        return {column(std::max(begin, row * row_pieces_)), column(end)};
+    }
+
     /// Output row `row` counts over the batch.
-    void run_row(std::int64_t row, Row& place) const {
-        for (std::int64_t x = 0; x < inside_begin_; ++x) run_pixels(row, x, 1, place);
-        if (inside_end_ > inside_begin_)
-            run_pixels(row, inside_begin_, inside_end_ - inside_begin_, place);
-        for (std::int64_t x = inside_end_; x < c_.w.out; ++x) run_pixels(row, x, 1, place);
+    void run_row(std::int64_t row, Columns columns, Row& place) const {
+        const auto [begin, end] = columns;
+        const std::int64_t inside_begin = std::clamp(inside_begin_, begin, end);
+        const std::int64_t inside_end = std::clamp(inside_end_, begin, end);
+        for (std::int64_t x = begin; x < inside_begin; ++x) run_pixels(row, x, 1, place);
+        if (inside_end > inside_begin)
+            run_pixels(row, inside_begin, inside_end - inside_begin, place);
+        for (std::int64_t x = inside_end; x < end; ++x) run_pixels(row, x, 1, place);
     }
 
     void run_pixels(std::int64_t row, std::int64_t x, std::int64_t count, Row& place) const {
@@ -274,6 +293,7 @@ class FastDepthwiseConv2d final : public Kernel, public graph::PacksInputs {
     std::size_t worker_bytes_ = 0;
     std::size_t workers_bytes_ = 0;
     std::size_t scratch_bytes_ = 0;
+    std::size_t row_pieces_ = 1;  ///< for threads
     std::int64_t inside_begin_ = 0;
     std::int64_t inside_end_ = 0;
 };
