@@ -2,10 +2,10 @@
 // as fast two are, and what a process still computes after a run has ended. The least of some
 // rounds, in each of which either side warms up first, and the least of the next runs counts.
 //
-// Bounds: where one takes more than 5 ms two threads are 1.8 times as fast, or nine tenths of the
-// times that both cores do as much as one without memory, measured between both in each round:
-// those of a virtual machine do not always do twice as much. Nowhere are they more than 3 % slower,
-// as two measurements of one and the same differ. 1 is the exit code where one is not kept.
+// Bounds: where one takes more than 5 ms two threads are 1.8 times as fast, or nine tenths of what
+// both cores gain without memory (peers/machine_speed.h), measured between both in each round:
+// those of a virtual machine do not always do twice as much as one. Nowhere are they more than 3 %
+// slower, as two measurements of one and the same differ. 1 is the exit code where one is not kept.
 //
 // --json, schema_version 3:
 //   target, rounds      the vectors; rounds of each network

@@ -18,10 +18,10 @@ struct MachineSpeed {
 
 /// How many times as much two threads multiply, without memory, as one: less than 2 where the clock
 /// falls, others use the cores, or two are halves of one. Neither waits for the other, so that it
-/// is the sum of what both cores do, of which one may be slower. Of medians over the time that a
-/// run of a network takes; a virtual machine's cores change, so it is measured between what is
-/// compared with it. Nothing without AVX2, and where the process has one core. Takes a tenth of a
-/// second.
+/// is the sum of what both cores do, of which one may be slower. Over the time that a run of a
+/// network takes; a virtual machine's cores change, so it is measured between what is compared with
+/// it. Nothing without AVX2, where the process has one core and where the system gives the second
+/// thread none. Takes a tenth of a second.
 [[nodiscard]] std::optional<double> gain_of_two_threads();
 
 /// Products that the network's convolutions and matrix products need, padding included.

@@ -171,7 +171,7 @@ TEST_P(FastConvolution, DepthwiseConv2dEqualsTheReference) {
 void complete_depthwise(Random& random, model::DepthwiseConv2dOptions options, Case& c) {
     options.depth_multiplier = 1;
     const std::int32_t h = c.filter[1], w = c.filter[2];
-    c.output = {1,
+    c.output = {c.input[0],
                 output_length(c.input[1], h, options.stride_h, options.dilation_h, options.padding),
                 output_length(c.input[2], w, options.stride_w, options.dilation_w, options.padding),
                 c.filter[3]};
@@ -212,6 +212,24 @@ TEST_P(FastConvolution, DepthwiseOfAnySizeAndChannelsEqualsTheReference) {
         c.filter = {1, 1 + number / 7 % 7, 1 + number % 7, channels};
         c.input = {1, c.filter[1] + random.between(0, 3), c.filter[2] + random.between(0, 9),
                    channels};
+        complete_depthwise(random, options, c);
+        compare_kernels(c, GetParam());
+    }
+}
+
+/// Which two threads share in halves of rows: so wide that a half is worth a thread.
+TEST_P(FastConvolution, DepthwiseOfFewRowsEqualsTheReference) {
+    for (std::uint64_t seed = 0; seed < 60 && !HasFailure(); ++seed) {
+        Case c = random_convolution(seed, Op::depthwise_conv_2d, GetParam());
+        auto options = std::get<model::DepthwiseConv2dOptions>(c.options);
+        Random random(seed);
+        const std::int32_t channels = random.one_of({1, 8, 24, 40, 48, 70, 500, 1030, 4100});
+        options.stride_w = options.stride_h = random.one_of({1, 1, 2});
+        options.dilation_w = options.dilation_h = 1;
+        c.filter = {1, 3, 3, channels};
+        const std::int32_t products = 36'000 * options.stride_w;
+        c.input = {random.between(1, 2), random.between(3, 8),
+                   products / 9 / channels + random.between(3, 4), channels};
         complete_depthwise(random, options, c);
         compare_kernels(c, GetParam());
     }

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <initializer_list>
 #include <random>
 #include <span>
 #include <string>
@@ -34,7 +35,7 @@ class Random {
         return std::ldexp(static_cast<float>(between(1 << 10, 1 << 11)) / (1 << 10),
                           between(low_exponent, high_exponent));
     }
-    /// Half of the time extremes only, which reach the ends of the sums.
+    /// A fifth of the time extremes only, which reach the ends of the sums.
     std::vector<std::uint8_t> bytes(std::size_t count) {
         std::vector<std::uint8_t> result(count);
         const bool extremes = chance(20);

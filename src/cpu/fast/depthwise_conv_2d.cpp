@@ -141,9 +141,11 @@ class FastDepthwiseConv2d final : public Kernel, public graph::PacksInputs {
         workers_bytes_ = worker_bytes_ * static_cast<std::size_t>(threads);
         scratch_bytes_ = outside_bytes_ + expanded_bytes_ + workers_bytes_ +
                          graph::align_up(form_.widened_bytes()) + form_.scratch_bytes();
-        // Of 7 rows one of two threads had 4.
+        // Shares of whole rows are unequal where these are few: 4 and 3 of 7.
+        constexpr std::size_t few_rows = 8;
         const auto rows = static_cast<std::size_t>(c_.batch * c_.h.out);
-        if (threads > 1 && rows < 8 * static_cast<std::size_t>(threads)) row_pieces_ = 2;
+        const bool are_few = rows < few_rows * static_cast<std::size_t>(threads);
+        if (threads > 1 && are_few && c_.w.out > 1) row_pieces_ = 2;
         // Output columns whose taps are all inside.
         const WindowAxis& w = c_.w;
         const std::int64_t reach = (w.taps - 1) * w.dilation;

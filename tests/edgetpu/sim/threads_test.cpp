@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <chrono>
 #include <random>
@@ -18,6 +19,24 @@
 namespace reef::edgetpu::sim {
 namespace {
 
+std::atomic<std::thread::id> fast_thread;
+
+/// On which all threads but one take four times as long.
+std::chrono::nanoseconds uneven_time() {
+    thread_local std::chrono::nanoseconds time{};
+    const bool is_fast = std::this_thread::get_id() == fast_thread.load();
+    return time += std::chrono::milliseconds(is_fast ? 1 : 4);
+}
+
+/// The same, on which the fast thread waits before its tiles, so that others come in time.
+std::chrono::nanoseconds patient_time() {
+    constexpr unsigned calls_of_round = 1 + TileShares::parts;
+    static unsigned calls = 0;
+    if (std::this_thread::get_id() == fast_thread.load() && calls++ % calls_of_round == 0)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return uneven_time();
+}
+
 class Threads : public testing::TestWithParam<const char*> {};
 
 TEST_P(Threads, ChangeNoByte) {
@@ -29,9 +48,11 @@ TEST_P(Threads, ChangeNoByte) {
     ASSERT_TRUE(programs->run(one));
     const auto wanted = programs->outputs();
     for (const int threads : {2, 3, 5}) {
-        Machine several({.threads = threads});
-        // Twice: what the first run leaves is the second one's beginning.
-        for (int run = 0; run < 2; ++run) {
+        // Tiles go to the caller in the first run, and back in the second, whose beginning is what
+        // that one left.
+        Machine several({.threads = threads, .tile_clock = uneven_time});
+        for (const auto fast : {std::this_thread::get_id(), std::thread::id()}) {
+            fast_thread = fast;
             programs->set_inputs(7);
             const auto status = programs->run(several);
             ASSERT_TRUE(status) << status.error().message();
@@ -113,10 +134,13 @@ TEST(TileSharesOfWorkers, AreAllTilesOnceWhereverTheyMove) {
     std::mt19937 random(1);
     for (unsigned workers = 1; workers <= tile_count; ++workers) {
         TileShares shares(workers);
-        for (int round = 0; round < 200; ++round) {
+        for (int round = 0; round < 400; ++round) {
+            const std::uint32_t tiles = round % 8 == 0 ? random() & all_tiles : all_tiles;
             for (unsigned worker = 0; worker < workers; ++worker)
-                shares.note(worker, std::uniform_int_distribution(0, 2'000'000)(random));
-            shares.settle();
+                shares.note(worker,
+                            static_cast<unsigned>(std::popcount(share_of(shares, tiles, worker))),
+                            std::uniform_int_distribution(0, 2'000'000)(random));
+            shares.settle(tiles);
             expect_all_once(shares, all_tiles, workers);
             for (unsigned worker = 0; worker < workers; ++worker)
                 ASSERT_NE(share_of(shares, all_tiles, worker), 0U);
@@ -124,26 +148,55 @@ TEST(TileSharesOfWorkers, AreAllTilesOnceWhereverTheyMove) {
     }
 }
 
-/// How many each worker has, behind some rounds in which it does so many tiles in a millisecond.
-std::vector<int> tiles_by(TileShares& shares, const std::vector<double>& speeds) {
-    std::vector<int> tiles(speeds.size());
+/// How many of the tiles each worker has, behind some rounds in which it does so many in a
+/// millisecond.
+std::vector<int> tiles_by(TileShares& shares, const std::vector<double>& speeds,
+                          std::uint32_t tiles = all_tiles) {
+    std::vector<int> counts(speeds.size());
     for (int round = 0; round < 40; ++round) {
         for (unsigned worker = 0; worker < speeds.size(); ++worker) {
-            tiles[worker] = std::popcount(share_of(shares, all_tiles, worker));
-            shares.note(worker, static_cast<std::uint64_t>(1e6 * tiles[worker] / speeds[worker]));
+            counts[worker] = std::popcount(share_of(shares, tiles, worker));
+            shares.note(worker, static_cast<unsigned>(counts[worker]),
+                        static_cast<std::uint64_t>(1e6 * counts[worker] / speeds[worker]));
         }
-        shares.settle();
+        shares.settle(tiles);
     }
-    return tiles;
+    return counts;
 }
 
 TEST(TileSharesOfWorkers, GoToThoseThatAreFaster) {
     TileShares two(2);
     EXPECT_EQ(tiles_by(two, {10, 5.5}), (std::vector{10, 6}));
     EXPECT_EQ(tiles_by(two, {10, 10}), (std::vector{8, 8}));
-    EXPECT_EQ(tiles_by(two, {5.5, 10}), (std::vector{6, 10}));
+    EXPECT_EQ(tiles_by(two, {4, 10}), (std::vector{4, 12}));
     TileShares four(4);
     EXPECT_EQ(tiles_by(four, {10, 5, 10, 10}), (std::vector{5, 2, 5, 4}));
+}
+
+// A row of tiles: the places between those that compute count for nothing.
+TEST(TileSharesOfWorkers, AreOfTilesThatCompute) {
+    constexpr std::uint32_t row = 0xF;
+    TileShares shares(2);
+    EXPECT_EQ(tiles_by(shares, {10, 10}, row), (std::vector{2, 2}));
+    EXPECT_EQ(tiles_by(shares, {10, 4}, row), (std::vector{3, 1}));
+    EXPECT_EQ(tiles_by(shares, {10, 1}, row), (std::vector{3, 1}));
+    EXPECT_EQ(tiles_by(shares, {10, 10}, row), (std::vector{2, 2}));
+}
+
+// A thread whose share the caller has half done is slow, not fast.
+TEST(TileSharesOfWorkers, GoByWhatAWorkerDidItself) {
+    TileShares shares(2);
+    shares.note(0, 8, 800'000);
+    shares.note(1, 4, 800'000);
+    shares.settle(all_tiles);
+    EXPECT_EQ(std::popcount(share_of(shares, all_tiles, 0)), 9);
+}
+
+TEST(TileSharesOfWorkers, StayWhereNothingSaysHowFastAWorkerIs) {
+    TileShares shares(2);
+    shares.note(0, 8, 800'000);
+    shares.settle(all_tiles);
+    EXPECT_EQ(std::popcount(share_of(shares, all_tiles, 0)), 8);
 }
 
 TEST(TileSharesOfWorkers, StayWhereMovingATileSavesNothing) {
@@ -153,9 +206,21 @@ TEST(TileSharesOfWorkers, StayWhereMovingATileSavesNothing) {
 
 TEST(TileSharesOfWorkers, StayUntilTimesSaySomething) {
     TileShares shares(2);
-    for (const unsigned worker : {0U, 1U}) shares.note(worker, 1000 * worker);
-    shares.settle();
+    for (const unsigned worker : {0U, 1U}) shares.note(worker, 8, 1000 * worker);
+    shares.settle(all_tiles);
     EXPECT_EQ(std::popcount(share_of(shares, all_tiles, 0)), 8);
+}
+
+// Another program's tiles may all be those of one.
+TEST(TileSharesOfWorkers, AreEqualAgainBehindManyRoundsOfOneWorker) {
+    for (const auto& speeds : {std::vector<double>{10, 5.5}, std::vector<double>{5.5, 10}}) {
+        TileShares shares(2);
+        const auto moved = tiles_by(shares, speeds);
+        const unsigned larger = moved[0] > moved[1] ? 0 : 1;
+        const std::uint32_t some = share_of(shares, all_tiles, larger);
+        for (int round = 0; round < 300; ++round) shares.settle(some);
+        EXPECT_EQ(std::popcount(share_of(shares, all_tiles, 0)), 8);
+    }
 }
 
 TEST(TileSharesOfWorkers, AreEqual) {
@@ -167,6 +232,32 @@ TEST(TileSharesOfWorkers, AreEqual) {
                 EXPECT_EQ(std::popcount(shares.part_of(all_tiles, owner, part)),
                           static_cast<int>(tile_count / workers / TileShares::parts));
     }
+}
+
+TEST(ThreadsOnUnequalCores, ChangeNoByteWhileTilesChangeHands) {
+    auto programs = PackagePrograms::load(copy_package(copy_program(), 256));
+    ASSERT_TRUE(programs) << programs.error().message();
+    programs->set_inputs(3);
+    Machine one;
+    ASSERT_TRUE(programs->run(one));
+    const auto wanted = programs->outputs();
+    fast_thread = std::this_thread::get_id();
+    Machine two({.threads = 2, .tile_clock = patient_time});
+    const auto tiles_of_caller = [&] {
+        return std::popcount(share_of(two.shares(), all_tiles, 0));
+    };
+    // Until the other thread has come in time, which it may not do while others have its core.
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(120);
+    for (int run = 0; tiles_of_caller() == 8 && std::chrono::steady_clock::now() < deadline;
+         ++run) {
+        programs->set_inputs(3);
+        const auto status = programs->run(two);
+        ASSERT_TRUE(status) << status.error().message();
+        ASSERT_EQ(programs->outputs(), wanted) << "run " << run;
+    }
+    EXPECT_GT(tiles_of_caller(), 8);
+    for (unsigned t = 0; t < tile_count; ++t)
+        ASSERT_TRUE(same_memory(one.tile(t), two.tile(t))) << "tile " << t;
 }
 
 TEST(ThreadsOnBadPrograms, GiveTheSameError) {

@@ -56,6 +56,9 @@ struct Program {
 };
 [[nodiscard]] Result<Program> translate_program(std::span<const Bytes> streams);
 
+/// Of the system's steady clock.
+[[nodiscard]] std::chrono::nanoseconds steady_time();
+
 struct MachineOptions {
     EngineKind engine = EngineKind::fast;
     /// Seed of the random scheduler; nothing: the deterministic one.
@@ -77,6 +80,8 @@ struct MachineOptions {
     CoreHold* hold = nullptr;
     /// That compute tiles side by side, unless something must be told in order.
     int threads = 1;
+    /// By which they share tiles out: any clock gives the same bytes. Called by each of them.
+    std::chrono::nanoseconds (*tile_clock)() = steady_time;
 };
 
 /// How far a round brought a program.
@@ -118,6 +123,7 @@ class Machine final : public Fabric {
     }
 
     // What everything is doing, between two rounds.
+    [[nodiscard]] const TileShares& shares() const { return tile_turns_.shares; }
     [[nodiscard]] EngineStatus engine(unsigned tile, unsigned number) const;
     [[nodiscard]] EngineStatus scalar_engine(unsigned number) const;
     [[nodiscard]] DispatchStatus dispatcher(unsigned tile) const;
@@ -197,11 +203,11 @@ class Machine final : public Fabric {
         std::array<std::uint32_t, 2> awaiting{};  ///< that have TileUnit::awaits, by Ring
         std::uint32_t reached = 0;                ///< by words of the mesh, or by room for them
         bool moved = false;
-        bool helped = false;      ///< it has done another's
         unsigned faulty = 0;      ///< the lowest tile with an error
-        std::uint32_t taken = 0;  ///< for its own share, in nanoseconds
+        unsigned done = 0;        ///< of the worker's own share, and
+        std::uint64_t taken = 0;  ///< for these, in nanoseconds
+        std::chrono::nanoseconds begun{};
         std::unique_ptr<Error> error;
-        std::chrono::steady_clock::time_point begun{};
         TensorScratch scratch;
     };
     /// What the tiles' workers read of the machine, and nobody writes while they work. One line of
@@ -214,7 +220,8 @@ class Machine final : public Fabric {
         /// where these lie in the caches.
         std::array<std::uint32_t, 2> produced{};
     };
-    /// Turns of some tiles, for the team. Seldom written: it stays in their caches.
+    /// Turns of some tiles, for the team. What it reads is seldom written: it stays in their
+    /// caches.
     struct TileTurns {
         Machine* machine;
         TileShares shares;
@@ -250,7 +257,7 @@ class Machine final : public Fabric {
     void begin_tiles();
     void take_turn_of(unsigned tile, Turns& turns);
     void take_turns_of(std::uint32_t tiles, Turns& turns);
-    void share_out_anew(unsigned owners);
+    void settle_shares(std::uint32_t tiles);
     [[nodiscard]] Result<bool> take_stock(std::uint32_t tiles);
     [[nodiscard]] Result<bool> advance_producers();
     void end_mesh_round(std::uint32_t reached);

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
-#include <limits>
-#include <span>
 #include <utility>
 
 #include "engine_turn.h"
@@ -336,30 +334,31 @@ void Machine::take_turns_of(std::uint32_t tiles, Turns& turns) {
         take_turn_of(static_cast<unsigned>(std::countr_zero(tiles)), turns);
 }
 
-// The clock is looked at twice in a worker's round.
-void Machine::TileTurns::operator()(unsigned owner, unsigned part, unsigned worker,
-                                    std::uint64_t tiles) const {
-    const auto now = std::chrono::steady_clock::now;
-    Turns& turns = machine->turns_[worker];
-    turns.helped |= owner != worker;
-    if (part == 0 && owner == worker) turns.begun = now();
-    machine->take_turns_of(shares.part_of(static_cast<std::uint32_t>(tiles), owner, part), turns);
-    if (part + 1 != TileShares::parts || owner != worker) return;
-    constexpr std::chrono::nanoseconds most{std::numeric_limits<std::uint32_t>::max()};
-    const auto taken = std::min<std::chrono::nanoseconds>(now() - turns.begun, most);
-    turns.taken = static_cast<std::uint32_t>(taken.count());
+std::chrono::nanoseconds steady_time() {
+    return std::chrono::steady_clock::now().time_since_epoch();
 }
 
-// Rounds in which the caller did what a thread was late for say how late it was, not how fast.
-void Machine::share_out_anew(unsigned owners) {
-    const auto own = std::span(turns_).first(owners);
-    const bool helped = std::ranges::any_of(own, &Turns::helped);
-    for (unsigned worker = 0; worker < owners; ++worker) {
-        const std::uint32_t taken = std::exchange(own[worker].taken, 0);
-        if (!helped) tile_turns_.shares.note(worker, taken);
-        own[worker].helped = false;
-    }
-    if (!helped) tile_turns_.shares.settle();
+// What the caller does for a thread that is late is nobody's time.
+void Machine::TileTurns::operator()(unsigned owner, unsigned part, unsigned worker,
+                                    std::uint64_t tiles) const {
+    Turns& turns = machine->turns_[worker];
+    const std::uint32_t some = shares.part_of(static_cast<std::uint32_t>(tiles), owner, part);
+    const bool is_own = owner == worker;
+    const auto now = machine->options_.tile_clock;
+    if (is_own && turns.done == 0) turns.begun = now();
+    machine->take_turns_of(some, turns);
+    if (!is_own) return;
+    const auto end = now();
+    turns.taken += static_cast<std::uint64_t>((end - turns.begun).count());
+    turns.done += static_cast<unsigned>(std::popcount(some));
+    turns.begun = end;
+}
+
+void Machine::settle_shares(std::uint32_t tiles) {
+    for (unsigned worker = 0; worker < turns_.size(); ++worker)
+        tile_turns_.shares.note(worker, std::exchange(turns_[worker].done, 0),
+                                std::exchange(turns_[worker].taken, 0));
+    tile_turns_.shares.settle(tiles);
 }
 
 // Behind a link's words, its receiver may go on, behind room its sender: in the next round. Where
@@ -427,14 +426,13 @@ void Machine::begin_tiles() {
 Result<bool> Machine::advance_tiles() {
     const std::uint32_t tiles = std::exchange(awake_, 0);
     begin_tiles();
-    const unsigned owners =
-        side_by_side() && std::popcount(tiles) > 1 ? tile_turns_.shares.owners(tiles) : 1;
-    if (owners > 1) {
+    const bool are_shared = side_by_side() && std::popcount(tiles) > 1;
+    const unsigned owners = are_shared ? tile_turns_.shares.owners(tiles) : 1;
+    if (owners > 1)
         team_.each(owners, TileShares::parts, ThreadTeam::Help::late, tiles, tile_turns_);
-        share_out_anew(owners);
-    } else {
+    else
         take_turns_of(tiles, turns_.front());
-    }
+    if (are_shared) settle_shares(tiles);
     return take_stock(tiles);
 }
 

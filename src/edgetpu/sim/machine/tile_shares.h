@@ -13,8 +13,8 @@ namespace reef::edgetpu::sim {
 /// instruction waits for every line that a tile's turn has written and the other core had read.
 ///
 /// Cores are not equally fast, nor for long: one of a virtual machine, whose other half another
-/// machine uses, does half as much as its neighbour. A tile goes to the next worker's share where
-/// both have then done sooner.
+/// machine uses, does half as much as its neighbour. A tile goes to a neighbour's share where the
+/// longer of both is then shorter by more than a thirtieth.
 class TileShares {
   public:
     static constexpr unsigned parts = 2;
@@ -27,25 +27,34 @@ class TileShares {
     /// Those of `tiles` that are a part of a worker's share.
     [[nodiscard]] std::uint32_t part_of(std::uint32_t tiles, unsigned owner, unsigned part) const;
 
-    /// What a worker took for its share of a round, all of which it did itself. Times add up until
-    /// settle().
-    void note(unsigned worker, std::uint64_t nanoseconds) { taken_[worker] += nanoseconds; }
-    /// Behind a round whose times are noted. Once they are long enough to say something, tiles
-    /// change hands, one of each share at most, and noting begins anew.
-    void settle();
+    /// How many of its own tiles a worker did in a round, and what they took. A thread that was
+    /// late did fewer, as fast as ever. Both add up until settle().
+    void note(unsigned worker, unsigned tiles, std::uint64_t nanoseconds);
+    /// Behind a round of these tiles, several, which is noted where more than one worker has some.
+    /// Once the times are long enough to say something, tiles change hands, one of two neighbours',
+    /// and noting begins anew. Many rounds of one worker's tiles make shares equal again: a program
+    /// may use others than the one before.
+    void settle(std::uint32_t tiles);
 
   private:
-    [[nodiscard]] unsigned tiles_of(unsigned worker) const {
-        return first_[worker + 1] - first_[worker];
-    }
-    [[nodiscard]] std::uint64_t longest_after_move(unsigned from, unsigned to) const;
+    struct Noted {
+        std::uint64_t tiles = 0, nanoseconds = 0;
+    };
+    [[nodiscard]] bool has_one_owner(std::uint32_t tiles) const;
+    [[nodiscard]] unsigned active(unsigned worker) const;
+    [[nodiscard]] double time_with(unsigned worker, int more) const;
+    [[nodiscard]] bool move_between(unsigned worker);
+    void make_equal();
     void cut();
 
     unsigned workers_;
     /// A worker's places: which tile is at one says place_of().
     std::array<unsigned, tile_count + 1> first_{};
     std::array<std::uint32_t, tile_count> tiles_{};  ///< by worker
-    std::array<std::uint64_t, tile_count> taken_{};  ///< by worker, in nanoseconds
+    // Written in every round, where the others' cores have the lines before this.
+    alignas(64) std::array<Noted, tile_count> noted_{};  ///< by worker
+    std::uint32_t active_ = 0;                           ///< tiles of the noted rounds
+    unsigned alone_ = 0;  ///< rounds of one worker's, one after the other
 };
 
 }  // namespace reef::edgetpu::sim

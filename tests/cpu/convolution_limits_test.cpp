@@ -1,5 +1,5 @@
-// CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED: how large packed weights are and which are
-// shared, and what the kernels refuse.
+// CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED: how large packed weights may be, which of them
+// are others', and what the kernels refuse.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
