@@ -6,10 +6,10 @@
 //
 // Bounds: of TFLite's builtin kernels, which run in the same rounds where REEF_TFLITE_LIBRARY names
 // TensorFlow Lite's C library; else the times that another machine took stand here; and two threads
-// are 1.7 times as fast as one, or such a part of what both cores gain without memory,
-// measured between both (peers/two_threads.h). 1 is the exit code where one is not
-// kept. The reference kernels are what TFLite's bytes cost in plain loops: they say how fast this
-// machine is, and bound nothing, for TFLite's builtin kernels are vectors.
+// are 1.7 times as fast as one, or such a part of what both cores gain without memory, measured
+// between both (peers/two_threads.h). 1 is the exit code where one is not kept. The reference
+// kernels are what TFLite's bytes cost in plain loops: they say how fast this machine is, and bound
+// nothing, for TFLite's builtin kernels are vectors.
 //
 // --json, schema_version 4:
 //   target, least_threads  the vectors; the bound of `threads`

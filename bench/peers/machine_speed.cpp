@@ -6,10 +6,6 @@
 #include <atomic>
 #include <chrono>
 #include <thread>
-#include <utility>
-#include <vector>
-
-#include "quantile.h"
 
 namespace reef::peers {
 namespace {

@@ -295,7 +295,7 @@ class FastDepthwiseConv2d final : public Kernel, public graph::PacksInputs {
     std::size_t worker_bytes_ = 0;
     std::size_t workers_bytes_ = 0;
     std::size_t scratch_bytes_ = 0;
-    std::size_t row_pieces_ = 1;  ///< for threads
+    std::size_t row_pieces_ = 1;  ///< of a row, for threads to share
     std::int64_t inside_begin_ = 0;
     std::int64_t inside_end_ = 0;
 };

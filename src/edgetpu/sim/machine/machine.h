@@ -123,6 +123,7 @@ class Machine final : public Fabric {
     }
 
     // What everything is doing, between two rounds.
+    /// Which thread has which tiles.
     [[nodiscard]] const TileShares& shares() const { return tile_turns_.shares; }
     [[nodiscard]] EngineStatus engine(unsigned tile, unsigned number) const;
     [[nodiscard]] EngineStatus scalar_engine(unsigned number) const;
