@@ -2,8 +2,10 @@
 // give another answer, and the recorded results of TFLite 2.9.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <random>
 
 #include "cpu/one_operator.h"
 #include "cpu/prepare/pooling.h"
@@ -27,6 +29,27 @@ TEST(PoolingWindows, EndWithAnAxisOfTheLongestLength) {
     const auto last = axis.window(axis.output - 1);
     EXPECT_EQ(last.begin, most - 1);
     EXPECT_EQ(last.end, most);
+    EXPECT_EQ(axis.whole_windows().begin, 0);
+    EXPECT_EQ(axis.whole_windows().end, most / 2);
+}
+
+TEST(PoolingWindows, AreWholeWhereTheyLieInsideTheInput) {
+    std::mt19937 random(5);
+    for (int round = 0; round < 2000; ++round) {
+        const auto pick = [&](int least, int most) {
+            return std::uniform_int_distribution(least, most)(random);
+        };
+        cpu::PoolingAxis axis{.input = pick(1, 12), .filter = pick(1, 14), .stride = pick(1, 6)};
+        axis.output = (axis.input + axis.stride - 1) / axis.stride;
+        axis.padding = std::max(0, (axis.output - 1) * axis.stride + axis.filter - axis.input) / 2;
+        const cpu::Extent whole = axis.whole_windows();
+        ASSERT_LE(0, whole.begin);
+        ASSERT_LE(whole.begin, whole.end);
+        ASSERT_LE(whole.end, axis.output);
+        for (int o = 0; o < axis.output; ++o)
+            ASSERT_EQ(axis.window(o).size() == axis.filter, whole.begin <= o && o < whole.end)
+                << axis.input << " by " << axis.filter << ", " << axis.stride << ": " << o;
+    }
 }
 
 constexpr ReducerOptions keep{.keep_dims = true};

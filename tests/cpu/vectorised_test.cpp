@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <span>
+#include <tuple>
 #include <utility>
 
 #include "base/worker_pool.h"
@@ -128,6 +129,17 @@ void expect_pools_like_the_plain_ones(Op op, std::mt19937& random) {
                                               : random_pool(random, 20, round % 3 == 1 ? 9 : 70);
         ASSERT_NO_FATAL_FAILURE(expect_pool_like_the_plain_one(op, type, pool, random));
     }
+    // Rows of few channels that are taken in parts.
+    for (const std::int32_t channels : {1, 3, 8, 12, 16})
+        for (const auto& [width, filter, stride] : {std::tuple{128, 1, 1},
+                                                    {129, 1, 1},
+                                                    {300, 2, 2},
+                                                    {301, 5, 1},
+                                                    {800, 2, 3},
+                                                    {1200, 7, 4}})
+            ASSERT_NO_FATAL_FAILURE(expect_pool_like_the_plain_one(
+                op, byte_types[width % 2], {{1, 3, width, channels}, 2, filter, 1, stride},
+                random));
     // Around the largest window whose sums have 16 bits, one window and overlapping ones.
     for (const auto& [h, w] : {std::pair{16, 16},
                                {1, 256},
@@ -139,7 +151,7 @@ void expect_pools_like_the_plain_ones(Op op, std::mt19937& random) {
                                {2, 300},
                                {300, 2}})
         for (const ElementType type : byte_types)
-            for (const std::int32_t channels : {1, 5, 8, 67})
+            for (const std::int32_t channels : {1, 5, 8, 16, 67})
                 for (const std::int32_t more : {0, 3})
                     ASSERT_NO_FATAL_FAILURE(expect_pool_like_the_plain_one(
                         op, type, {{1, h + more, w + more, channels}, h, w}, random));

@@ -13,6 +13,7 @@
 #include "base/worker_pool.h"
 #include "cpu/fast/byte_sums-inl.h"
 #include "cpu/fast/channel_runs-inl.h"
+#include "cpu/fast/few_channels-inl.h"
 #include "cpu/fast/pixel_rows.h"
 #include "cpu/prepare/pooling.h"
 
@@ -167,32 +168,57 @@ void average_sliding(const Pooling& p, const ByteMean* means, const WindowRow<T>
     }
 }
 
-/// Of few channels: sums of columns of pixels, in which the channels lie side by side.
+/// Sums over a row of windows, of `count` elements.
 template <typename T>
-void average_few_channels(const Pooling& p, const ByteMean* means, const WindowRow<T>& row,
-                          std::uint16_t* columns, T* out) {
-    const auto elements = row.pitch;
-    each_channel_vector<std::uint16_t>(elements, [&](auto d, std::size_t i) HWY_ATTR {
+HWY_INLINE void sum_columns(const WindowRow<T>& row, const T* HWY_RESTRICT first, std::size_t count,
+                            std::uint16_t* HWY_RESTRICT columns) {
+    each_channel_vector<std::uint16_t>(count, [&](auto d, std::size_t i) HWY_ATTR {
         const hn::Rebind<std::uint8_t, decltype(d)> d8;
         auto sum = hn::Zero(d);
         for (std::size_t y = 0; y < row.rows; ++y)
-            sum =
-                hn::Add(sum, hn::PromoteTo(d, load_from_least(d8, row.first + y * row.pitch + i)));
+            sum = hn::Add(sum, hn::PromoteTo(d, load_from_least(d8, first + y * row.pitch + i)));
         hn::StoreU(sum, d, columns + i);
     });
+}
+
+/// Of at most kVectors times 8 channels. `columns`: few_channels_scratch().
+template <std::size_t kVectors, typename T>
+void average_few_channels(const Pooling& p, const ByteMean* means, const WindowRow<T>& row,
+                          std::uint16_t* columns, T* out) {
+    using D = hn::CappedTag<std::uint16_t, 8>;
+    constexpr D d;
+    const hn::Rebind<std::uint8_t, D> d8;
     const ByteLimits limits = limits_from_least<T>(p);
-    for (std::int32_t x = 0; x < p.x.output; ++x) {
-        const Extent window = p.x.window(x);
-        const auto size = static_cast<std::size_t>(window.size()) * row.channels;
-        const ByteMean mean = means[row.rows * static_cast<std::size_t>(window.size())];
-        const std::uint16_t* first =
+    const auto least = hn::Set(d, limits.min), most = hn::Set(d, limits.max);
+    const auto mean_of = [&](std::int32_t width) {
+        return RoundedMean<T, D>(d, means[row.rows * static_cast<std::size_t>(width)]);
+    };
+    const auto of_whole = mean_of(std::min(p.x.filter, p.x.input));
+    PixelsInTurn<T> pixels(out, static_cast<std::size_t>(p.x.output), row.channels);
+    const auto sums_of = [&](Extent pixels_of_row) HWY_ATTR {
+        const auto count = static_cast<std::size_t>(pixels_of_row.size()) * row.channels;
+        sum_columns(row, row.pixel(pixels_of_row.begin), count, columns);
+    };
+    each_window(p.x, sums_of, [&](Extent window, auto is_whole) HWY_ATTR {
+        const auto mean = is_whole ? of_whole : mean_of(window.size());
+        const std::uint16_t* pixel =
             columns + static_cast<std::size_t>(window.begin) * row.channels;
-        for (std::size_t c = 0; c < row.channels; ++c) {
-            std::uint32_t sum = 0;
-            for (std::size_t i = c; i < size; i += row.channels) sum += first[i];
-            *out++ = static_cast<T>(std::clamp(mean(sum), limits.min, limits.max) + least_value<T>);
+        hn::Vec<D> sums[kVectors];
+        REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v) sums[v] =
+            hn::LoadU(d, pixel + v * hn::Lanes(d));
+        for (std::int32_t x = 1; x < window.size(); ++x) {
+            pixel += row.channels;
+            REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v) sums[v] =
+                hn::Add(sums[v], hn::LoadU(d, pixel + v * hn::Lanes(d)));
         }
-    }
+        pixels.put([&](T* to) HWY_ATTR {
+            REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v) {
+                const auto value = hn::Min(hn::Max(mean(sums[v]), least), most);
+                store_from_least(d8, hn::DemoteTo(d8, hn::BitCast(hn::RebindToSigned<D>(), value)),
+                                 to + v * hn::Lanes(d));
+            }
+        });
+    });
 }
 
 /// One window of any size.
@@ -242,15 +268,20 @@ void average_each_of_many(const Pooling& p, const WindowRow<T>& row, T* out) {
 
 /// One output row: p.x.output pixels. `in` is the batch's first element. `means` has those of every
 /// number of pixels in a window, or is nullptr where a window has more than ByteMean::most;
-/// `columns` has sliding_sums() or, of few channels, an input row; nullptr where no sums of columns
-/// are needed.
+/// `columns` has sliding_sums() or, of few channels, what average_few_channels wants; nullptr where
+/// no sums of columns are needed.
 template <typename T>
 void average_row(const Pooling& p, const ByteMean* means, const T* in, std::int32_t out_y,
                  std::uint16_t* columns, T* out) {
     const WindowRow<T> row(p, in, out_y);
     constexpr bool vectors = hn::MaxLanes(hn::ScalableTag<std::uint8_t>()) >= least_byte_lanes;
     if (!vectors || means == nullptr) return average_each_of_many(p, row, out);
-    if (row.channels < least_byte_lanes) return average_few_channels(p, means, row, columns, out);
+    if constexpr (vectors) {
+        constexpr std::size_t half = few_channels / 2;
+        if (row.channels <= half) return average_few_channels<1>(p, means, row, columns, out);
+        if (row.channels <= few_channels)
+            return average_few_channels<2>(p, means, row, columns, out);
+    }
     if (columns == nullptr) return average_each(p, means, row, out);
     average_sliding(p, means, row, columns, out);
 }
@@ -335,8 +366,8 @@ class FastAveragePool final : public Kernel {
         const bool overlap =
             p_.x.filter >= 3 * p_.x.stride && p_.x.filter <= p_.x.input && p_.x.output > 1;
         const auto channels = static_cast<std::size_t>(p_.channels);
-        if (channels < HWY_NAMESPACE::least_byte_lanes)
-            columns_ = static_cast<std::size_t>(p_.x.input) * channels;
+        if (channels <= few_channels)
+            columns_ = HWY_NAMESPACE::few_channels_scratch(p_.x, channels);
         else if (overlap)
             columns_ = HWY_NAMESPACE::sliding_sums(p_.x.filter, channels);
     }

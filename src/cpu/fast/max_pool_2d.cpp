@@ -12,6 +12,7 @@
 
 #include "base/worker_pool.h"
 #include "cpu/fast/channel_runs-inl.h"
+#include "cpu/fast/few_channels-inl.h"
 #include "cpu/fast/pixel_rows.h"
 #include "cpu/prepare/pooling.h"
 
@@ -112,8 +113,31 @@ HWY_INLINE void maxima_of_columns(D d, const Pooling& p, const MaximumWindow<T>&
     }
 }
 
+/// `columns`: few_channels_scratch().
+template <typename T, class D>
+HWY_INLINE void maxima_of_few_channels(D d, const Pooling& p, const MaximumWindow<T>& rows,
+                                       T* HWY_RESTRICT columns, T* HWY_RESTRICT out) {
+    const auto maxima_of = [&](Extent pixels_of_row) HWY_ATTR {
+        const auto count = static_cast<std::size_t>(pixels_of_row.size()) * rows.channels;
+        const T* first = rows.first + static_cast<std::size_t>(pixels_of_row.begin) * rows.channels;
+        each_channel_vector<T>(count, [&](auto along, std::size_t i) HWY_ATTR {
+            hn::StoreU(maximum_in_steps(along, first + i, rows.rows, rows.row_pitch), along,
+                       columns + i);
+        });
+    };
+    const Limits<T> limits = limits_of<T>(p);
+    PixelsInTurn<T> pixels(out, static_cast<std::size_t>(p.x.output), rows.channels);
+    each_window(p.x, maxima_of, [&](Extent window, auto /*is_whole*/) HWY_ATTR {
+        const auto largest =
+            maximum_in_steps(d, columns + static_cast<std::size_t>(window.begin) * rows.channels,
+                             static_cast<std::size_t>(window.size()), rows.channels);
+        pixels.put([&](T* to) HWY_ATTR { store_maximum(d, largest, limits, to); });
+    });
+}
+
 /// One output row: p.x.output pixels. `in` is the batch's first element; `columns` is as long as an
-/// input row of vectors, or nullptr where windows are taken one by one.
+/// input row of vectors or, of few channels, few_channels_scratch(); nullptr where windows are
+/// taken one by one.
 template <typename T>
 void maximum_row(const Pooling& p, const T* in, std::int32_t out_y, T* columns,
                  T* HWY_RESTRICT out) {
@@ -122,6 +146,14 @@ void maximum_row(const Pooling& p, const T* in, std::int32_t out_y, T* columns,
     const Extent rows = p.y.window(out_y);
     MaximumWindow<T> window{in + static_cast<std::size_t>(rows.begin) * pitch,
                             static_cast<std::size_t>(rows.size()), 0, pitch, channels};
+    if constexpr (!std::is_floating_point_v<T>) {
+        const hn::CappedTag<T, few_channels> d;
+        if (channels <= few_channels) {
+            if constexpr (hn::MaxLanes(d) == few_channels)
+                return maxima_of_few_channels(d, p, window, columns, out);
+            columns = nullptr;
+        }
+    }
     if (!std::is_floating_point_v<T> && columns != nullptr)
         return each_channel_vector<T>(channels, [&](auto d, std::size_t c) HWY_ATTR {
             maxima_of_columns(d, p, window, c, columns, out);
@@ -179,9 +211,14 @@ class FastMaxPool final : public Kernel {
   public:
     FastMaxPool(const Pooling& pooling, int threads)
         : p_(pooling), threads_(static_cast<std::size_t>(threads)) {
+        if (std::is_floating_point_v<T>) return;
+        const auto width = static_cast<std::size_t>(p_.x.input);
+        const auto channels = static_cast<std::size_t>(p_.channels);
         const bool overlap = std::min(p_.x.filter, p_.x.input) >= 3 * p_.x.stride;
-        if (!std::is_floating_point_v<T> && overlap && p_.x.output > 1)
-            columns_ = static_cast<std::size_t>(p_.x.input) * widest_vector;
+        if (channels <= few_channels)
+            columns_ = HWY_NAMESPACE::few_channels_scratch(p_.x, channels);
+        else if (overlap && p_.x.output > 1)
+            columns_ = width * widest_vector;
     }
 
     [[nodiscard]] std::string name() const override {

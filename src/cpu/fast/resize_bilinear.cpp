@@ -15,6 +15,7 @@
 
 #include "base/worker_pool.h"
 #include "cpu/fast/blended_row.h"
+#include "cpu/fast/channel_runs-inl.h"
 #include "cpu/fast/row_taps-inl.h"
 #include "cpu/prepare/resizing.h"
 
@@ -43,32 +44,27 @@ HWY_INLINE void store_blended(D d, hn::Vec<D> v, Blend* HWY_RESTRICT out) {
 
 template <class D, typename T>
 HWY_INLINE hn::Vec<D> widened(D d, const T* HWY_RESTRICT in) {
-    const hn::RebindToSigned<D> d32;
-    const auto v = hn::PromoteTo(d32, hn::LoadU(hn::Rebind<T, D>(), in));
+    const auto v = hn::PromoteTo(hn::RebindToSigned<D>(), hn::LoadU(hn::Rebind<T, D>(), in));
     if constexpr (hwy::IsFloat<hn::TFromD<D>>())
         return hn::ConvertTo(d, v);
     else
         return v;
 }
 
-/// Pixels of a vector and more.
+/// Pixels of a vector of 32-bit lanes and more. What is blended to 16 bits has no more on the way.
 template <typename Lane, typename T, typename Sample, typename Blend>
 HWY_INLINE void blend_pixels(const T* HWY_RESTRICT in, const BlendedRow<Sample, Lane>& blend,
                              Blend* HWY_RESTRICT out) {
-    const hn::ScalableTag<Lane> d;
-    const std::size_t lanes = hn::Lanes(d), channels = blend.row.channels;
+    const std::size_t channels = blend.row.channels;
     for (const Sample& column : blend.columns) {
         const T* left = in + static_cast<std::size_t>(column.lower) * channels;
         const T* right = in + static_cast<std::size_t>(column.upper) * channels;
-        const auto fraction = hn::Set(d, static_cast<Lane>(column.fraction));
-        const auto vector_at = [&](std::size_t c) HWY_ATTR {
-            store_blended(
-                d, blended(d, widened(d, left + c), widened(d, right + c), fraction, blend.bits),
+        each_channel_vector<Blend>(channels, [&](auto d, std::size_t c) HWY_ATTR {
+            const auto fraction = hn::Set(d, static_cast<Blend>(column.fraction));
+            hn::StoreU(
+                blended(d, widened(d, left + c), widened(d, right + c), fraction, blend.bits), d,
                 out + c);
-        };
-        std::size_t c = 0;
-        for (; c + lanes <= channels; c += lanes) vector_at(c);
-        if (c < channels) vector_at(channels - lanes);
+        });
         out += channels;
     }
 }

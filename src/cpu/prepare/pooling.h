@@ -33,6 +33,15 @@ struct PoolingAxis {
         return {static_cast<std::int32_t>(std::max<std::int64_t>(origin, 0)),
                 static_cast<std::int32_t>(std::min<std::int64_t>(origin + filter, input))};
     }
+    /// The output elements whose windows lie wholly inside the input.
+    [[nodiscard]] Extent whole_windows() const {
+        const std::int64_t first = (std::int64_t{padding} + stride - 1) / stride;
+        const std::int64_t last = std::int64_t{input} - filter + padding;
+        const std::int64_t behind = last < 0 ? 0 : last / stride + 1;
+        const auto begin = static_cast<std::int32_t>(std::min<std::int64_t>(first, output));
+        const auto end = static_cast<std::int32_t>(std::min<std::int64_t>(behind, output));
+        return {begin, std::max(begin, end)};
+    }
 };
 
 /// NHWC to NHWC with the same batches and channels.

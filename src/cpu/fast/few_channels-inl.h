@@ -1,0 +1,91 @@
+// Pools of fewer channels than a vector of 16 bytes has: a window's rows are summed or compared
+// along the whole row of the image, where the channels of its pixels lie side by side, then window
+// by window of the columns that this gives. Include it per target, after hwy/highway.h.
+#if defined(REEF_CPU_FAST_FEW_CHANNELS_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef REEF_CPU_FAST_FEW_CHANNELS_INL_H
+#undef REEF_CPU_FAST_FEW_CHANNELS_INL_H
+#else
+#define REEF_CPU_FAST_FEW_CHANNELS_INL_H
+#endif
+
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "cpu/fast/pixel_rows.h"
+#include "cpu/prepare/pooling.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace reef::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// Output elements of a row whose columns of pixels stay in the first-level cache meanwhile.
+inline constexpr std::int32_t windows_at_once = 128;
+
+/// Elements of the columns of pixels that as many windows lie on, and few_channels that a vector
+/// reads behind them.
+inline std::size_t few_channels_scratch(const PoolingAxis& axis, std::size_t channels) {
+    const std::int64_t all = std::int64_t{windows_at_once - 1} * axis.stride + axis.filter;
+    const auto columns = static_cast<std::size_t>(std::min<std::int64_t>(all, axis.input));
+    return columns * channels + few_channels;
+}
+
+/// Some windows at a time: columns(extent) of all input elements that they lie on, then use(extent,
+/// is_whole) for each window in turn, counted from the first of these elements on; `is_whole` is a
+/// std::bool_constant: whether it lies wholly inside the input.
+template <class Columns, class Use>
+HWY_INLINE void each_window(const PoolingAxis& axis, const Columns& columns, const Use& use) {
+    const Extent whole = axis.whole_windows();
+    for (std::int32_t first = 0; first < axis.output; first += windows_at_once) {
+        const std::int32_t end = first + std::min(windows_at_once, axis.output - first);
+        const std::int32_t start = axis.window(first).begin;
+        columns(Extent{start, axis.window(end - 1).end});
+        const auto part = [&](std::int32_t o) HWY_ATTR {
+            const Extent window = axis.window(o);
+            use(Extent{window.begin - start, window.end - start}, std::false_type());
+        };
+        std::int32_t o = first;
+        for (; o < std::min(end, whole.begin); ++o) part(o);
+        std::int64_t begin = std::int64_t{o} * axis.stride - axis.padding - start;
+        for (; o < std::min(end, whole.end); ++o, begin += axis.stride)
+            use(Extent{static_cast<std::int32_t>(begin),
+                       static_cast<std::int32_t>(begin + axis.filter)},
+                std::true_type());
+        for (; o < end; ++o) part(o);
+    }
+}
+
+/// The pixels of an output row in turn, whose vectors have more lanes than channels: what is too
+/// much lies where the next pixels will be, and behind the last one nowhere.
+template <typename T>
+class PixelsInTurn {
+  public:
+    PixelsInTurn(T* first, std::size_t pixels, std::size_t channels)
+        : next_(first), left_(pixels * channels), channels_(channels) {}
+
+    /// `store(to)` writes few_channels elements.
+    template <class Store>
+    HWY_INLINE void put(const Store& store) {
+        if (HWY_LIKELY(left_ >= few_channels)) {
+            store(next_);
+        } else {
+            T last[few_channels];
+            store(last);
+            std::copy_n(last, channels_, next_);
+        }
+        next_ += channels_;
+        left_ -= channels_;
+    }
+
+  private:
+    T* next_;
+    std::size_t left_, channels_;  ///< elements
+};
+
+}  // namespace reef::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
