@@ -91,22 +91,27 @@ class Gathering {
         }
     }
 
-    /// Reads whose places are known, of all positions, tap by tap.
-    template <typename Use>
-    void for_each_read(const Use& use) const {
-        for (std::size_t i = 0; i < layer_.executions.size(); ++i)
-            for (std::size_t p = 0; p < execution(i).positions(); ++p)
-                for (std::size_t tap = 0; tap < patterns_[pattern_of_[i]].taps.size(); ++tap)
-                    if (const auto place = read(i, tap, p)) use(i, p, tap, *place);
+    /// A read whose place is known, of a layer's execution `i`.
+    struct Read {
+        std::uint32_t i = 0, position = 0, tap = 0;
+        Place place;
+    };
+
+    /// Of all positions, tap by tap. They are asked for several times, and to find one takes longer
+    /// than all else that is done with it.
+    void find_reads() {
+        for (std::uint32_t i = 0; i < layer_.executions.size(); ++i)
+            for (std::uint32_t p = 0; p < execution(i).positions(); ++p)
+                for (std::uint32_t tap = 0; tap < patterns_[pattern_of_[i]].taps.size(); ++tap)
+                    if (const auto place = read(i, tap, p)) reads_.push_back({i, p, tap, *place});
     }
 
     /// Begins with the tap that most results know.
     void choose_first_taps() {
         for (std::size_t at = 0; at < patterns_.size(); ++at) {
             std::vector<std::size_t> known(patterns_[at].taps.size());
-            for_each_read([&](std::size_t i, std::size_t, std::size_t tap, const Place&) {
-                if (pattern_of_[i] == at) ++known[tap];
-            });
+            for (const Read& read : reads_)
+                if (pattern_of_[read.i] == at) ++known[read.tap];
             const auto most = std::ranges::max_element(known);
             if (most != known.end() && *most > 0)
                 patterns_[at].distances[static_cast<std::size_t>(most - known.begin())] = Place{};
@@ -114,26 +119,27 @@ class Gathering {
     }
 
     std::string lay_over() {
+        find_reads();
         choose_first_taps();
         bool changed = true;
         while (changed) {
             changed = false;
-            for_each_read([&](std::size_t i, std::size_t p, std::size_t tap, const Place& place) {
-                auto& origin = origins_[i][p];
-                auto& distance = patterns_[pattern_of_[i]].distances[tap];
-                if (origin.has_value() == distance.has_value()) return;
+            for (const Read& read : reads_) {
+                auto& origin = origins_[read.i][read.position];
+                auto& distance = patterns_[pattern_of_[read.i]].distances[read.tap];
+                if (origin.has_value() == distance.has_value()) continue;
                 if (distance)
-                    origin = place - *distance;
+                    origin = read.place - *distance;
                 else
-                    distance = place - *origin;
+                    distance = read.place - *origin;
                 changed = true;
-            });
+            }
         }
         std::size_t odd = 0;
-        for_each_read([&](std::size_t i, std::size_t p, std::size_t tap, const Place& place) {
-            const auto& distance = patterns_[pattern_of_[i]].distances[tap];
-            if (!distance || !(*origins_[i][p] + *distance == place)) ++odd;
-        });
+        for (const Read& read : reads_) {
+            const auto& distance = patterns_[pattern_of_[read.i]].distances[read.tap];
+            if (!distance || !(*origins_[read.i][read.position] + *distance == read.place)) ++odd;
+        }
         if (odd != 0) return fmt::format("{} reads do not lie on one grid", odd);
         std::size_t lost = 0;
         for (const auto& origins : origins_)
@@ -235,8 +241,8 @@ class Gathering {
                     const std::int32_t at = (*origin).*coordinates[k];
                     if (at < last && at != (*origins.front()).*coordinates[k])
                         return std::string(problem);
+                    if (at != last || &origin == &origins.front()) of_tile.insert(at);
                     last = at;
-                    of_tile.insert(at);
                 }
             }
         }
@@ -253,12 +259,16 @@ class Gathering {
     std::string find_rows() {
         std::set<std::int32_t> ys;
         std::set<std::int32_t> xs;
-        for (const auto& origins : origins_)
+        for (const auto& origins : origins_) {
+            // Of most results two coordinates are those of the one before.
+            const Place* before = nullptr;
             for (const auto& origin : origins) {
-                ys.insert(origin->y);
-                xs.insert(origin->x);
-                channels_read_.insert(origin->c);
+                if (before == nullptr || before->y != origin->y) ys.insert(origin->y);
+                if (before == nullptr || before->x != origin->x) xs.insert(origin->x);
+                if (before == nullptr || before->c != origin->c) channels_read_.insert(origin->c);
+                before = &*origin;
             }
+        }
         const auto rows = Axis::of(ys);
         const auto columns = Axis::of(xs);
         if (!rows || !columns) return "its results are not equally far apart";
@@ -440,7 +450,8 @@ class Gathering {
     TracedLayer& layer_;
     std::optional<std::int32_t> source_;
     std::vector<Pattern> patterns_;
-    std::vector<std::size_t> pattern_of_;                     ///< by execution
+    std::vector<std::size_t> pattern_of_;  ///< by execution
+    std::vector<Read> reads_;
     std::vector<std::vector<std::optional<Place>>> origins_;  ///< by execution and position
     std::set<std::int32_t> channels_read_;
 };
