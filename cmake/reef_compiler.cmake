@@ -25,19 +25,12 @@ if(REEF_SANITIZE)
         # alone would see, a cast to the wrong class, goes unseen.
         add_compile_options(-fno-sanitize=object-size,vptr)
     endif()
-    # Half the time to compile vector kernels: SSE2, AVX2 and the widest that this machine runs. The
-    # others cannot run here, or have vectors as long as one that stays.
+    # Half the time to compile vector kernels: those of AVX-512 where nothing could run them.
     if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND EXISTS /proc/cpuinfo)
         file(STRINGS /proc/cpuinfo flags LIMIT_COUNT 1 REGEX "^flags")
-        set(left_out HWY_SSE4)
-        if(flags MATCHES " avx512_vnni")
-            string(APPEND left_out "|HWY_AVX3")
-        elseif(flags MATCHES " avx512bw")
-            string(APPEND left_out "|HWY_AVX3_DL")
-        else()
-            string(APPEND left_out "|HWY_AVX3|HWY_AVX3_DL")
+        if(NOT flags MATCHES " avx512bw")
+            add_compile_definitions("REEF_TARGETS_LEFT_OUT=(HWY_AVX3|HWY_AVX3_DL)")
         endif()
-        add_compile_definitions("REEF_TARGETS_LEFT_OUT=(${left_out})")
     endif()
 endif()
 

@@ -5,7 +5,7 @@
 // Vectors without a constant size cannot be held in arrays; SSSE3 machines do without. Highway
 // behind 1.0 has three targets more, which Reef's kernels do not know, by their numbers there:
 // AVX3_SPR, AVX3_ZEN4 and NEON_BF16. In 1.0 these are SVE2's, which is off anyhow, and nobody's.
-// Builds under sanitizers leave out more (cmake/reef_compiler.cmake).
+// Builds under sanitizers leave out AVX-512 where the machine has none (cmake/reef_compiler.cmake).
 #if !defined(REEF_TARGETS_LEFT_OUT)
 #define REEF_TARGETS_LEFT_OUT 0
 #endif

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <list>
 #include <new>
+#include <span>
 #include <vector>
 
 #include "base/worker_pool.h"
@@ -36,12 +38,10 @@ class Block {
 /// The output's bytes, of a kernel of the model's only operator, which reads no input but the
 /// model's or packs the others.
 inline std::vector<std::byte> run_kernel(cpu::Kernel& kernel, const model::Model& model,
-                                         Bytes input, WorkerPool& pool) {
+                                         std::span<const Bytes> model_inputs, WorkerPool& pool) {
     kernel.pack();
     const model::Subgraph& graph = model.subgraphs[0];
     const model::Operator& op = graph.operators[0];
-    const Block in(input.size(), std::align_val_t{16});
-    std::memcpy(in.data(), input.data(), input.size());
     const Block out(static_cast<std::size_t>(
                         *graph.tensors[static_cast<std::size_t>(op.outputs[0])].byte_count()),
                     std::align_val_t{16});
@@ -49,12 +49,22 @@ inline std::vector<std::byte> run_kernel(cpu::Kernel& kernel, const model::Model
     std::memset(scratch.data(), 0xA5, scratch.view().size());
     // Weights and bias are packed: the kernels see no address of theirs.
     std::vector<std::byte*> inputs(op.inputs.size(), nullptr);
-    inputs[static_cast<std::size_t>(std::ranges::find(op.inputs, graph.inputs[0]) -
-                                    op.inputs.begin())] = in.data();
+    std::list<Block> blocks;
+    for (std::size_t i = 0; i < model_inputs.size(); ++i) {
+        const Block& in = blocks.emplace_back(model_inputs[i].size(), std::align_val_t{16});
+        std::ranges::copy(model_inputs[i], in.data());
+        for (std::size_t k = 0; k < inputs.size(); ++k)
+            if (op.inputs[k] == graph.inputs[i]) inputs[k] = in.data();
+    }
     const std::vector<std::byte*> outputs{out.data()};
     const Status status = kernel.run({inputs, outputs, scratch.view(), pool});
     EXPECT_TRUE(status) << status.error().message();
     return {out.view().begin(), out.view().end()};
+}
+
+inline std::vector<std::byte> run_kernel(cpu::Kernel& kernel, const model::Model& model,
+                                         Bytes input, WorkerPool& pool) {
+    return run_kernel(kernel, model, std::span<const Bytes>(&input, 1), pool);
 }
 
 }  // namespace reef::test

@@ -168,6 +168,16 @@ void average_sliding(const Pooling& p, const ByteMean* means, const WindowRow<T>
     }
 }
 
+/// Whether a row's sums go along its columns of pixels, whatever the windows: of fewer channels
+/// than least_byte_lanes nothing else has vectors, of others windows that are long and overlap had
+/// better keep their sums.
+inline bool is_by_columns(const Pooling& p) {
+    constexpr std::int32_t longest = 16;
+    const auto channels = static_cast<std::size_t>(p.channels);
+    if (channels < least_byte_lanes) return true;
+    return channels <= few_pooled_channels && p.x.stride <= p.x.filter && p.x.filter <= longest;
+}
+
 /// Sums over a row of windows, of `count` elements.
 template <typename T>
 HWY_INLINE void sum_columns(const WindowRow<T>& row, const T* HWY_RESTRICT first, std::size_t count,
@@ -277,10 +287,11 @@ void average_row(const Pooling& p, const ByteMean* means, const T* in, std::int3
     constexpr bool vectors = hn::MaxLanes(hn::ScalableTag<std::uint8_t>()) >= least_byte_lanes;
     if (!vectors || means == nullptr) return average_each_of_many(p, row, out);
     if constexpr (vectors) {
-        constexpr std::size_t half = few_channels / 2;
-        if (row.channels <= half) return average_few_channels<1>(p, means, row, columns, out);
-        if (row.channels <= few_channels)
+        if (is_by_columns(p)) {
+            if (row.channels <= few_pooled_channels / 2)
+                return average_few_channels<1>(p, means, row, columns, out);
             return average_few_channels<2>(p, means, row, columns, out);
+        }
     }
     if (columns == nullptr) return average_each(p, means, row, out);
     average_sliding(p, means, row, columns, out);
@@ -366,7 +377,7 @@ class FastAveragePool final : public Kernel {
         const bool overlap =
             p_.x.filter >= 3 * p_.x.stride && p_.x.filter <= p_.x.input && p_.x.output > 1;
         const auto channels = static_cast<std::size_t>(p_.channels);
-        if (channels <= few_channels)
+        if (HWY_NAMESPACE::is_by_columns(p_))
             columns_ = HWY_NAMESPACE::few_channels_scratch(p_.x, channels);
         else if (overlap)
             columns_ = HWY_NAMESPACE::sliding_sums(p_.x.filter, channels);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/simd.h"
 #include "base/worker_pool.h"
@@ -132,15 +133,17 @@ class FastDepthwiseConv2d final : public Kernel, public graph::PacksInputs {
         : c_(std::move(c)),
           form_(functions, c_),
           channels_(std::max(static_cast<std::size_t>(c_.out_channels), Form::least)),
-          expands_(channels_ != static_cast<std::size_t>(c_.in_channels)) {
+          expands_(channels_ != static_cast<std::size_t>(c_.in_channels)),
+          prepared_(static_cast<std::size_t>(threads)) {
         const auto input_pixels = static_cast<std::size_t>(c_.batch * c_.h.in * c_.w.in);
         const std::size_t pixel_bytes = channels_ * sizeof(Value);
         outside_bytes_ = graph::align_up(static_cast<std::size_t>(c_.w.in) * pixel_bytes);
-        worker_bytes_ = graph::align_up(taps() * sizeof(const std::byte*));
+        widened_bytes_ = graph::align_up(form_.widened_bytes());
+        worker_bytes_ =
+            outside_bytes_ + widened_bytes_ + graph::align_up(taps() * sizeof(const std::byte*));
         expanded_bytes_ = expands_ ? graph::align_up(input_pixels * pixel_bytes) : 0;
-        workers_bytes_ = worker_bytes_ * static_cast<std::size_t>(threads);
-        scratch_bytes_ = outside_bytes_ + expanded_bytes_ + workers_bytes_ +
-                         graph::align_up(form_.widened_bytes()) + form_.scratch_bytes();
+        scratch_bytes_ = expanded_bytes_ + worker_bytes_ * static_cast<std::size_t>(threads) +
+                         form_.scratch_bytes();
         // Shares of whole rows are unequal where these are few: 4 and 3 of 7.
         constexpr std::size_t few_rows = 8;
         const auto rows = static_cast<std::size_t>(c_.batch * c_.h.out);
@@ -169,25 +172,20 @@ class FastDepthwiseConv2d final : public Kernel, public graph::PacksInputs {
 
     [[nodiscard]] Status run(const Frame& frame) override {
         std::byte* scratch = frame.scratch.data();
-        std::fill_n(reinterpret_cast<Value*>(scratch), outside_bytes_ / sizeof(Value),
-                    Form::outside(c_));
         const std::size_t form_bytes = form_.scratch_bytes();
         DepthwiseInput input = REEF_TRY(form_.input(frame, scratch + scratch_bytes_ - form_bytes));
         if (expands_) {
-            expand(frame, input.values, scratch + outside_bytes_);
-            input.values = scratch + outside_bytes_;
+            expand(frame, input.values, scratch);
+            input.values = scratch;
         }
-        std::byte* workers = scratch + outside_bytes_ + expanded_bytes_;
-        std::byte* widened = workers + workers_bytes_;
-        form_.widen(widened);
+        std::byte* workers = scratch + expanded_bytes_;
+        ++run_;
         const auto pieces = static_cast<std::size_t>(c_.batch * c_.h.out) * row_pieces_;
         const auto products = taps() * static_cast<std::size_t>(c_.w.out * c_.out_channels);
         frame.pool.parallel_for(
             pieces, grain_of(products / row_pieces_, Form::products_at_once),
             [&](std::size_t begin, std::size_t end, std::size_t worker) {
-                Row row{input, scratch, widened,
-                        reinterpret_cast<const std::byte**>(workers + worker * worker_bytes_),
-                        nullptr};
+                Row row = prepared_row(input, workers + worker * worker_bytes_, prepared_[worker]);
                 const std::size_t row_bytes = static_cast<std::size_t>(c_.w.out) * out_bytes();
                 for (std::size_t i = begin / row_pieces_; i * row_pieces_ < end; ++i) {
                     row.out = reinterpret_cast<std::uint8_t*>(frame.outputs[0] + i * row_bytes);
@@ -206,6 +204,25 @@ class FastDepthwiseConv2d final : public Kernel, public graph::PacksInputs {
         const std::byte** taps;
         std::uint8_t* out;
     };
+
+    /// On a cache line of its own.
+    struct alignas(64) Prepared {
+        std::uint64_t run = 0;  ///< the last one that the worker's memory is prepared for
+    };
+
+    /// Each worker prepares its own memory in a run: what another core has written it would wait
+    /// for, line by line.
+    Row prepared_row(const DepthwiseInput& input, std::byte* memory, Prepared& prepared) const {
+        std::byte* widened = memory + outside_bytes_;
+        if (prepared.run != run_) {
+            std::fill_n(reinterpret_cast<Value*>(memory), outside_bytes_ / sizeof(Value),
+                        Form::outside(c_));
+            form_.widen(widened);
+            prepared.run = run_;
+        }
+        return {input, memory, widened,
+                reinterpret_cast<const std::byte**>(widened + widened_bytes_), nullptr};
+    }
 
     [[nodiscard]] std::size_t taps() const {
         return static_cast<std::size_t>(c_.h.taps * c_.w.taps);
@@ -291,11 +308,13 @@ class FastDepthwiseConv2d final : public Kernel, public graph::PacksInputs {
     std::size_t channels_;  ///< of a pixel as the kernels read it
     bool expands_;          ///< the input has other channels: it is copied first
     std::size_t outside_bytes_ = 0;
+    std::size_t widened_bytes_ = 0;
     std::size_t expanded_bytes_ = 0;
     std::size_t worker_bytes_ = 0;
-    std::size_t workers_bytes_ = 0;
     std::size_t scratch_bytes_ = 0;
-    std::size_t row_pieces_ = 1;  ///< of a row, for threads to share
+    std::uint64_t run_ = 0;
+    std::vector<Prepared> prepared_;  ///< by worker
+    std::size_t row_pieces_ = 1;      ///< of a row, for threads to share
     std::int64_t inside_begin_ = 0;
     std::int64_t inside_end_ = 0;
 };

@@ -15,22 +15,24 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "cpu/fast/pixel_rows.h"
 #include "cpu/prepare/pooling.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace reef::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Output elements of a row whose columns of pixels stay in the first-level cache meanwhile.
+inline constexpr std::size_t few_pooled_channels = 16;
+
+/// Output elements of a row whose columns of pixels stay in the first-level cache meanwhile, where
+/// windows are not far apart.
 inline constexpr std::int32_t windows_at_once = 128;
 
-/// Elements of the columns of pixels that as many windows lie on, and few_channels that a vector
-/// reads behind them.
+/// Elements of the columns of pixels that as many windows lie on, and few_pooled_channels that a
+/// vector reads behind them.
 inline std::size_t few_channels_scratch(const PoolingAxis& axis, std::size_t channels) {
     const std::int64_t all = std::int64_t{windows_at_once - 1} * axis.stride + axis.filter;
     const auto columns = static_cast<std::size_t>(std::min<std::int64_t>(all, axis.input));
-    return columns * channels + few_channels;
+    return columns * channels + few_pooled_channels;
 }
 
 /// Some windows at a time: columns(extent) of all input elements that they lie on, then use(extent,
@@ -39,8 +41,8 @@ inline std::size_t few_channels_scratch(const PoolingAxis& axis, std::size_t cha
 template <class Columns, class Use>
 HWY_INLINE void each_window(const PoolingAxis& axis, const Columns& columns, const Use& use) {
     const Extent whole = axis.whole_windows();
-    for (std::int32_t first = 0; first < axis.output; first += windows_at_once) {
-        const std::int32_t end = first + std::min(windows_at_once, axis.output - first);
+    for (std::int32_t first = 0, end = 0; first < axis.output; first = end) {
+        end = first + std::min(windows_at_once, axis.output - first);
         const std::int32_t start = axis.window(first).begin;
         columns(Extent{start, axis.window(end - 1).end});
         const auto part = [&](std::int32_t o) HWY_ATTR {
@@ -66,13 +68,13 @@ class PixelsInTurn {
     PixelsInTurn(T* first, std::size_t pixels, std::size_t channels)
         : next_(first), left_(pixels * channels), channels_(channels) {}
 
-    /// `store(to)` writes few_channels elements.
+    /// `store(to)` writes few_pooled_channels elements at most.
     template <class Store>
     HWY_INLINE void put(const Store& store) {
-        if (HWY_LIKELY(left_ >= few_channels)) {
+        if (HWY_LIKELY(left_ >= few_pooled_channels)) {
             store(next_);
         } else {
-            T last[few_channels];
+            T last[few_pooled_channels];
             store(last);
             std::copy_n(last, channels_, next_);
         }

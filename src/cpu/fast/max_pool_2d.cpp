@@ -147,9 +147,9 @@ void maximum_row(const Pooling& p, const T* in, std::int32_t out_y, T* columns,
     MaximumWindow<T> window{in + static_cast<std::size_t>(rows.begin) * pitch,
                             static_cast<std::size_t>(rows.size()), 0, pitch, channels};
     if constexpr (!std::is_floating_point_v<T>) {
-        const hn::CappedTag<T, few_channels> d;
-        if (channels <= few_channels) {
-            if constexpr (hn::MaxLanes(d) == few_channels)
+        const hn::CappedTag<T, few_pooled_channels> d;
+        if (channels <= few_pooled_channels && columns != nullptr) {
+            if constexpr (hn::MaxLanes(d) == few_pooled_channels)
                 return maxima_of_few_channels(d, p, window, columns, out);
             columns = nullptr;
         }
@@ -215,7 +215,8 @@ class FastMaxPool final : public Kernel {
         const auto width = static_cast<std::size_t>(p_.x.input);
         const auto channels = static_cast<std::size_t>(p_.channels);
         const bool overlap = std::min(p_.x.filter, p_.x.input) >= 3 * p_.x.stride;
-        if (channels <= few_channels)
+        // Where windows leave gaps, columns would be computed for nothing.
+        if (channels <= HWY_NAMESPACE::few_pooled_channels && p_.x.stride <= p_.x.filter)
             columns_ = HWY_NAMESPACE::few_channels_scratch(p_.x, channels);
         else if (overlap && p_.x.output > 1)
             columns_ = width * widest_vector;

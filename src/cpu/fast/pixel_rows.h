@@ -24,9 +24,6 @@ inline constexpr std::size_t gather_slack = 128;
 }
 inline constexpr std::size_t dense_byte_products = 64, dense_float_products = 16;
 inline constexpr std::size_t depthwise_byte_products = 8, depthwise_float_products = 4;
-/// Pools of bytes that have no more channels go along rows of the image, not from vector to vector
-/// of channels.
-inline constexpr std::size_t few_channels = 16;
 /// Of windows that become their mean or their largest element.
 inline constexpr std::size_t pooled_bytes = 32;
 

@@ -51,7 +51,8 @@ HWY_INLINE hn::Vec<D> widened(D d, const T* HWY_RESTRICT in) {
         return v;
 }
 
-/// Pixels of a vector of 32-bit lanes and more. What is blended to 16 bits has no more on the way.
+/// Pixels of a vector of 32-bit lanes and more. Blends of 16 bits need no wider lanes: fractions
+/// have 7 bits there, so that a difference of bytes times one, and the sum, have 15 and a sign.
 template <typename Lane, typename T, typename Sample, typename Blend>
 HWY_INLINE void blend_pixels(const T* HWY_RESTRICT in, const BlendedRow<Sample, Lane>& blend,
                              Blend* HWY_RESTRICT out) {

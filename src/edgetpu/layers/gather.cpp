@@ -91,27 +91,35 @@ class Gathering {
         }
     }
 
-    /// A read whose place is known, of a layer's execution `i`.
-    struct Read {
-        std::uint32_t i = 0, position = 0, tap = 0;
-        Place place;
-    };
-
-    /// Of all positions, tap by tap. They are asked for several times, and to find one takes longer
-    /// than all else that is done with it.
+    /// They are asked for several times, and to find one takes longer than all else that is done
+    /// with it.
     void find_reads() {
-        for (std::uint32_t i = 0; i < layer_.executions.size(); ++i)
-            for (std::uint32_t p = 0; p < execution(i).positions(); ++p)
-                for (std::uint32_t tap = 0; tap < patterns_[pattern_of_[i]].taps.size(); ++tap)
-                    if (const auto place = read(i, tap, p)) reads_.push_back({i, p, tap, *place});
+        for (std::size_t i = 0; i < layer_.executions.size(); ++i) {
+            const std::size_t taps = patterns_[pattern_of_[i]].taps.size();
+            auto& reads = reads_.emplace_back(execution(i).positions() * taps);
+            for (std::size_t at = 0; at < reads.size(); ++at)
+                reads[at] = read(i, at % taps, at / taps);
+        }
+    }
+
+    /// use(execution, position, tap, place) for reads whose places are known, of all positions, tap
+    /// by tap.
+    template <typename Use>
+    void for_each_read(const Use& use) const {
+        for (std::size_t i = 0; i < reads_.size(); ++i) {
+            const std::size_t taps = patterns_[pattern_of_[i]].taps.size();
+            for (std::size_t at = 0; at < reads_[i].size(); ++at)
+                if (const auto& place = reads_[i][at]) use(i, at / taps, at % taps, *place);
+        }
     }
 
     /// Begins with the tap that most results know.
     void choose_first_taps() {
         for (std::size_t at = 0; at < patterns_.size(); ++at) {
             std::vector<std::size_t> known(patterns_[at].taps.size());
-            for (const Read& read : reads_)
-                if (pattern_of_[read.i] == at) ++known[read.tap];
+            for_each_read([&](std::size_t i, std::size_t, std::size_t tap, const Place&) {
+                if (pattern_of_[i] == at) ++known[tap];
+            });
             const auto most = std::ranges::max_element(known);
             if (most != known.end() && *most > 0)
                 patterns_[at].distances[static_cast<std::size_t>(most - known.begin())] = Place{};
@@ -124,22 +132,23 @@ class Gathering {
         bool changed = true;
         while (changed) {
             changed = false;
-            for (const Read& read : reads_) {
-                auto& origin = origins_[read.i][read.position];
-                auto& distance = patterns_[pattern_of_[read.i]].distances[read.tap];
-                if (origin.has_value() == distance.has_value()) continue;
+            for_each_read([&](std::size_t i, std::size_t p, std::size_t tap, const Place& place) {
+                auto& origin = origins_[i][p];
+                auto& distance = patterns_[pattern_of_[i]].distances[tap];
+                if (origin.has_value() == distance.has_value()) return;
                 if (distance)
-                    origin = read.place - *distance;
+                    origin = place - *distance;
                 else
-                    distance = read.place - *origin;
+                    distance = place - *origin;
                 changed = true;
-            }
+            });
         }
         std::size_t odd = 0;
-        for (const Read& read : reads_) {
-            const auto& distance = patterns_[pattern_of_[read.i]].distances[read.tap];
-            if (!distance || !(*origins_[read.i][read.position] + *distance == read.place)) ++odd;
-        }
+        for_each_read([&](std::size_t i, std::size_t p, std::size_t tap, const Place& place) {
+            const auto& distance = patterns_[pattern_of_[i]].distances[tap];
+            if (!distance || !(*origins_[i][p] + *distance == place)) ++odd;
+        });
+        reads_ = {};
         if (odd != 0) return fmt::format("{} reads do not lie on one grid", odd);
         std::size_t lost = 0;
         for (const auto& origins : origins_)
@@ -450,8 +459,8 @@ class Gathering {
     TracedLayer& layer_;
     std::optional<std::int32_t> source_;
     std::vector<Pattern> patterns_;
-    std::vector<std::size_t> pattern_of_;  ///< by execution
-    std::vector<Read> reads_;
+    std::vector<std::size_t> pattern_of_;                     ///< by execution
+    std::vector<std::vector<std::optional<Place>>> reads_;    ///< by execution, position and tap
     std::vector<std::vector<std::optional<Place>>> origins_;  ///< by execution and position
     std::set<std::int32_t> channels_read_;
 };

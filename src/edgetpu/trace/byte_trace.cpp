@@ -17,7 +17,8 @@ namespace {
 
 /// Results beyond which origins would run out of numbers, and memory with them.
 constexpr std::uint64_t most_result_bytes = std::uint64_t{1} << 30;
-/// Operands that are followed, 5 bytes of memory each.
+/// Operands that are followed, 5 bytes of memory each, and 16 where a layer that reads them is
+/// gathered.
 constexpr std::uint64_t most_reads = std::uint64_t{1} << 28;
 
 /// What stands in place of data in one run.
