@@ -168,15 +168,62 @@ void average_sliding(const Pooling& p, const ByteMean* means, const WindowRow<T>
     }
 }
 
-/// Whether a row's sums go along its columns of pixels, whatever the windows: of fewer channels
-/// than least_byte_lanes nothing else has vectors, of others windows that are long and overlap had
-/// better keep their sums.
-inline bool is_by_columns(const Pooling& p) {
+/// Fewer channels than least_byte_lanes have vectors by columns alone; of others windows that are
+/// long and overlap had better keep their sums.
+inline FewChannels few_channels_of_means(const Pooling& p) {
     constexpr std::int32_t longest = 16;
-    const auto channels = static_cast<std::size_t>(p.channels);
-    if (channels < least_byte_lanes) return true;
-    return channels <= few_pooled_channels && p.x.stride <= p.x.filter && p.x.filter <= longest;
+    if (p.channels < static_cast<std::int32_t>(least_byte_lanes)) return FewChannels::by_columns;
+    const FewChannels few = few_channels_of(p);
+    return few == FewChannels::by_columns && p.x.filter > longest ? FewChannels::no : few;
 }
+
+/// A row's means, of sums in kVectors vectors of 8.
+template <std::size_t kVectors, typename T>
+class MeansInTurn {
+  public:
+    using D = hn::CappedTag<std::uint16_t, 8>;
+    using Sums = hn::Vec<D>[kVectors];
+
+    HWY_INLINE MeansInTurn(const Pooling& p, const ByteMean* means, const WindowRow<T>& row, T* out)
+        : means_(means),
+          rows_(row.rows),
+          limits_(limits_from_least<T>(p)),
+          of_whole_(D(), mean_of(std::min(p.x.filter, p.x.input))),
+          pixels_(out, static_cast<std::size_t>(p.x.output), row.channels) {}
+
+    /// Of the next window, which has so many columns.
+    template <bool kIsWhole>
+    HWY_INLINE void put(std::int32_t columns, std::bool_constant<kIsWhole> /*is_whole*/,
+                        const Sums& sums) {
+        if constexpr (kIsWhole)
+            store(of_whole_, sums);
+        else
+            store(RoundedMean<T, D>(D(), mean_of(columns)), sums);
+    }
+
+  private:
+    [[nodiscard]] const ByteMean& mean_of(std::int32_t columns) const {
+        return means_[rows_ * static_cast<std::size_t>(columns)];
+    }
+    HWY_INLINE void store(const RoundedMean<T, D>& mean, const Sums& sums) {
+        const hn::Rebind<std::uint8_t, D> d8;
+        const hn::RebindToSigned<D> d16;
+        const auto least = hn::Set(D(), limits_.min), most = hn::Set(D(), limits_.max);
+        pixels_.put([&](T* to) HWY_ATTR {
+            REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v) {
+                const auto value = hn::Min(hn::Max(mean(sums[v]), least), most);
+                store_from_least(d8, hn::DemoteTo(d8, hn::BitCast(d16, value)),
+                                 to + v * hn::Lanes(D()));
+            }
+        });
+    }
+
+    const ByteMean* means_;
+    std::size_t rows_;
+    ByteLimits limits_;
+    RoundedMean<T, D> of_whole_;
+    PixelsInTurn<T> pixels_;
+};
 
 /// Sums over a row of windows, of `count` elements.
 template <typename T>
@@ -193,27 +240,19 @@ HWY_INLINE void sum_columns(const WindowRow<T>& row, const T* HWY_RESTRICT first
 
 /// Of at most kVectors times 8 channels. `columns`: few_channels_scratch().
 template <std::size_t kVectors, typename T>
-void average_few_channels(const Pooling& p, const ByteMean* means, const WindowRow<T>& row,
-                          std::uint16_t* columns, T* out) {
-    using D = hn::CappedTag<std::uint16_t, 8>;
-    constexpr D d;
-    const hn::Rebind<std::uint8_t, D> d8;
-    const ByteLimits limits = limits_from_least<T>(p);
-    const auto least = hn::Set(d, limits.min), most = hn::Set(d, limits.max);
-    const auto mean_of = [&](std::int32_t width) {
-        return RoundedMean<T, D>(d, means[row.rows * static_cast<std::size_t>(width)]);
-    };
-    const auto of_whole = mean_of(std::min(p.x.filter, p.x.input));
-    PixelsInTurn<T> pixels(out, static_cast<std::size_t>(p.x.output), row.channels);
-    const auto sums_of = [&](Extent pixels_of_row) HWY_ATTR {
-        const auto count = static_cast<std::size_t>(pixels_of_row.size()) * row.channels;
-        sum_columns(row, row.pixel(pixels_of_row.begin), count, columns);
+void average_by_columns(const Pooling& p, const ByteMean* means, const WindowRow<T>& row,
+                        std::uint16_t* columns, T* out) {
+    using Means = MeansInTurn<kVectors, T>;
+    const typename Means::D d;
+    Means in_turn(p, means, row, out);
+    const auto sums_of = [&](Extent pixels) HWY_ATTR {
+        sum_columns(row, row.pixel(pixels.begin),
+                    static_cast<std::size_t>(pixels.size()) * row.channels, columns);
     };
     each_window(p.x, sums_of, [&](Extent window, auto is_whole) HWY_ATTR {
-        const auto mean = is_whole ? of_whole : mean_of(window.size());
         const std::uint16_t* pixel =
             columns + static_cast<std::size_t>(window.begin) * row.channels;
-        hn::Vec<D> sums[kVectors];
+        typename Means::Sums sums;
         REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v) sums[v] =
             hn::LoadU(d, pixel + v * hn::Lanes(d));
         for (std::int32_t x = 1; x < window.size(); ++x) {
@@ -221,14 +260,41 @@ void average_few_channels(const Pooling& p, const ByteMean* means, const WindowR
             REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v) sums[v] =
                 hn::Add(sums[v], hn::LoadU(d, pixel + v * hn::Lanes(d)));
         }
-        pixels.put([&](T* to) HWY_ATTR {
-            REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v) {
-                const auto value = hn::Min(hn::Max(mean(sums[v]), least), most);
-                store_from_least(d8, hn::DemoteTo(d8, hn::BitCast(hn::RebindToSigned<D>(), value)),
-                                 to + v * hn::Lanes(d));
-            }
-        });
+        in_turn.put(window.size(), is_whole, sums);
     });
+}
+
+/// Of kVectors times 8 channels.
+template <std::size_t kVectors, typename T>
+void average_by_pixels(const Pooling& p, const ByteMean* means, const WindowRow<T>& row, T* out) {
+    using Means = MeansInTurn<kVectors, T>;
+    const typename Means::D d;
+    const hn::Rebind<std::uint8_t, typename Means::D> d8;
+    Means in_turn(p, means, row, out);
+    const T* HWY_RESTRICT first = row.first;
+    const auto begin = [&](Extent pixels) { first = row.pixel(pixels.begin); };
+    each_window(p.x, begin, [&](Extent window, auto is_whole) HWY_ATTR {
+        typename Means::Sums sums;
+        REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v) sums[v] = hn::Zero(d);
+        const T* HWY_RESTRICT corner =
+            first + static_cast<std::size_t>(window.begin) * row.channels;
+        each_pixel(row.rows, static_cast<std::size_t>(window.size()),
+                   [&](std::size_t y, std::size_t x) HWY_ATTR {
+                       const T* pixel = corner + y * row.pitch + x * row.channels;
+                       REEF_UNROLL for (std::size_t v = 0; v < kVectors; ++v) {
+                           const auto elements = load_from_least(d8, pixel + v * hn::Lanes(d));
+                           sums[v] = hn::Add(sums[v], hn::PromoteTo(d, elements));
+                       }
+                   });
+        in_turn.put(window.size(), is_whole, sums);
+    });
+}
+
+template <std::size_t kVectors, typename T>
+void average_few_channels(const Pooling& p, FewChannels how, const ByteMean* means,
+                          const WindowRow<T>& row, std::uint16_t* columns, T* out) {
+    if (how == FewChannels::by_pixels) return average_by_pixels<kVectors>(p, means, row, out);
+    average_by_columns<kVectors>(p, means, row, columns, out);
 }
 
 /// One window of any size.
@@ -278,7 +344,7 @@ void average_each_of_many(const Pooling& p, const WindowRow<T>& row, T* out) {
 
 /// One output row: p.x.output pixels. `in` is the batch's first element. `means` has those of every
 /// number of pixels in a window, or is nullptr where a window has more than ByteMean::most;
-/// `columns` has sliding_sums() or, of few channels, what average_few_channels wants; nullptr where
+/// `columns` has sliding_sums() or, of few channels, what average_by_columns wants; nullptr where
 /// no sums of columns are needed.
 template <typename T>
 void average_row(const Pooling& p, const ByteMean* means, const T* in, std::int32_t out_y,
@@ -287,11 +353,12 @@ void average_row(const Pooling& p, const ByteMean* means, const T* in, std::int3
     constexpr bool vectors = hn::MaxLanes(hn::ScalableTag<std::uint8_t>()) >= least_byte_lanes;
     if (!vectors || means == nullptr) return average_each_of_many(p, row, out);
     if constexpr (vectors) {
-        if (is_by_columns(p)) {
-            if (row.channels <= few_pooled_channels / 2)
-                return average_few_channels<1>(p, means, row, columns, out);
-            return average_few_channels<2>(p, means, row, columns, out);
-        }
+        const FewChannels how = few_channels_of_means(p);
+        const bool is_one = row.channels <= few_pooled_channels / 2;
+        if (how != FewChannels::no && is_one)
+            return average_few_channels<1>(p, how, means, row, columns, out);
+        if (how != FewChannels::no)
+            return average_few_channels<2>(p, how, means, row, columns, out);
     }
     if (columns == nullptr) return average_each(p, means, row, out);
     average_sliding(p, means, row, columns, out);
@@ -377,9 +444,10 @@ class FastAveragePool final : public Kernel {
         const bool overlap =
             p_.x.filter >= 3 * p_.x.stride && p_.x.filter <= p_.x.input && p_.x.output > 1;
         const auto channels = static_cast<std::size_t>(p_.channels);
-        if (HWY_NAMESPACE::is_by_columns(p_))
+        const auto few = HWY_NAMESPACE::few_channels_of_means(p_);
+        if (few == HWY_NAMESPACE::FewChannels::by_columns)
             columns_ = HWY_NAMESPACE::few_channels_scratch(p_.x, channels);
-        else if (overlap)
+        else if (overlap && few == HWY_NAMESPACE::FewChannels::no)
             columns_ = HWY_NAMESPACE::sliding_sums(p_.x.filter, channels);
     }
 

@@ -23,6 +23,20 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 inline constexpr std::size_t few_pooled_channels = 16;
 
+/// How the windows of a row are taken.
+enum class FewChannels : std::uint8_t {
+    no,          ///< as those of more channels
+    by_columns,  ///< from columns of pixels, which they share
+    by_pixels,   ///< from pixels as they lie, where they share none and channels fill vectors
+};
+
+inline FewChannels few_channels_of(const Pooling& p) {
+    constexpr std::int32_t lanes = few_pooled_channels / 2;
+    if (p.channels > 2 * lanes) return FewChannels::no;
+    if (p.x.stride >= p.x.filter && p.channels % lanes == 0) return FewChannels::by_pixels;
+    return p.x.stride <= p.x.filter ? FewChannels::by_columns : FewChannels::no;
+}
+
 /// Output elements of a row whose columns of pixels stay in the first-level cache meanwhile, where
 /// windows are not far apart.
 inline constexpr std::int32_t windows_at_once = 128;
@@ -58,6 +72,20 @@ HWY_INLINE void each_window(const PoolingAxis& axis, const Columns& columns, con
                 std::true_type());
         for (; o < end; ++o) part(o);
     }
+}
+
+/// use(y, x) for each pixel of a window; of 2 x 2, which most networks have, without loops.
+template <class Use>
+HWY_INLINE void each_pixel(std::size_t rows, std::size_t columns, const Use& use) {
+    if (rows == 2 && columns == 2) {
+        use(std::size_t{0}, std::size_t{0});
+        use(std::size_t{0}, std::size_t{1});
+        use(std::size_t{1}, std::size_t{0});
+        use(std::size_t{1}, std::size_t{1});
+        return;
+    }
+    for (std::size_t y = 0; y < rows; ++y)
+        for (std::size_t x = 0; x < columns; ++x) use(y, x);
 }
 
 /// The pixels of an output row in turn, whose vectors have more lanes than channels: what is too

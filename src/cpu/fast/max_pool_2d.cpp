@@ -113,26 +113,61 @@ HWY_INLINE void maxima_of_columns(D d, const Pooling& p, const MaximumWindow<T>&
     }
 }
 
-/// `columns`: few_channels_scratch().
+/// Of few channels, by columns of pixels, which windows share. `columns`: few_channels_scratch().
 template <typename T, class D>
-HWY_INLINE void maxima_of_few_channels(D d, const Pooling& p, const MaximumWindow<T>& rows,
-                                       T* HWY_RESTRICT columns, T* HWY_RESTRICT out) {
-    const auto maxima_of = [&](Extent pixels_of_row) HWY_ATTR {
-        const auto count = static_cast<std::size_t>(pixels_of_row.size()) * rows.channels;
-        const T* first = rows.first + static_cast<std::size_t>(pixels_of_row.begin) * rows.channels;
+HWY_INLINE void maxima_by_columns(D d, const Pooling& p, const MaximumWindow<T>& rows,
+                                  T* HWY_RESTRICT columns, T* HWY_RESTRICT out) {
+    const auto maxima_of = [&](Extent pixels) HWY_ATTR {
+        const auto count = static_cast<std::size_t>(pixels.size()) * rows.channels;
+        const T* first = rows.first + static_cast<std::size_t>(pixels.begin) * rows.channels;
         each_channel_vector<T>(count, [&](auto along, std::size_t i) HWY_ATTR {
             hn::StoreU(maximum_in_steps(along, first + i, rows.rows, rows.row_pitch), along,
                        columns + i);
         });
     };
     const Limits<T> limits = limits_of<T>(p);
-    PixelsInTurn<T> pixels(out, static_cast<std::size_t>(p.x.output), rows.channels);
+    PixelsInTurn<T> in_turn(out, static_cast<std::size_t>(p.x.output), rows.channels);
     each_window(p.x, maxima_of, [&](Extent window, auto /*is_whole*/) HWY_ATTR {
         const auto largest =
             maximum_in_steps(d, columns + static_cast<std::size_t>(window.begin) * rows.channels,
                              static_cast<std::size_t>(window.size()), rows.channels);
-        pixels.put([&](T* to) HWY_ATTR { store_maximum(d, largest, limits, to); });
+        in_turn.put([&](T* to) HWY_ATTR { store_maximum(d, largest, limits, to); });
     });
+}
+
+/// The same of as many channels as d has lanes, by pixels as they lie.
+template <typename T, class D>
+HWY_INLINE void maxima_by_pixels(D d, const Pooling& p, const MaximumWindow<T>& rows,
+                                 T* HWY_RESTRICT out) {
+    const Limits<T> limits = limits_of<T>(p);
+    const T* of_part = rows.first;
+    const auto begin = [&](Extent pixels) {
+        of_part = rows.first + static_cast<std::size_t>(pixels.begin) * rows.channels;
+    };
+    each_window(p.x, begin, [&](Extent window, auto /*is_whole*/) HWY_ATTR {
+        const T* corner = of_part + static_cast<std::size_t>(window.begin) * rows.channels;
+        auto largest = hn::LoadU(d, corner);
+        each_pixel(rows.rows, static_cast<std::size_t>(window.size()),
+                   [&](std::size_t y, std::size_t x) HWY_ATTR {
+                       const T* pixel = corner + y * rows.row_pitch + x * rows.channels;
+                       largest = hn::Max(largest, hn::LoadU(d, pixel));
+                   });
+        store_maximum(d, largest, limits, out);
+        out += rows.channels;
+    });
+}
+
+template <typename T>
+HWY_INLINE void maxima_of_few_channels(const Pooling& p, FewChannels how,
+                                       const MaximumWindow<T>& rows, T* columns, T* out) {
+    const hn::CappedTag<T, few_pooled_channels> d;
+    const hn::CappedTag<T, few_pooled_channels / 2> half;
+    if (how == FewChannels::by_columns)
+        maxima_by_columns(d, p, rows, columns, out);
+    else if (rows.channels == hn::Lanes(d))
+        maxima_by_pixels(d, p, rows, out);
+    else
+        maxima_by_pixels(half, p, rows, out);
 }
 
 /// One output row: p.x.output pixels. `in` is the batch's first element; `columns` is as long as an
@@ -146,15 +181,12 @@ void maximum_row(const Pooling& p, const T* in, std::int32_t out_y, T* columns,
     const Extent rows = p.y.window(out_y);
     MaximumWindow<T> window{in + static_cast<std::size_t>(rows.begin) * pitch,
                             static_cast<std::size_t>(rows.size()), 0, pitch, channels};
-    if constexpr (!std::is_floating_point_v<T>) {
-        const hn::CappedTag<T, few_pooled_channels> d;
-        if (channels <= few_pooled_channels && columns != nullptr) {
-            if constexpr (hn::MaxLanes(d) == few_pooled_channels)
-                return maxima_of_few_channels(d, p, window, columns, out);
-            columns = nullptr;
-        }
-    }
-    if (!std::is_floating_point_v<T> && columns != nullptr)
+    constexpr bool has_vectors =
+        hn::MaxLanes(hn::CappedTag<T, few_pooled_channels>()) == few_pooled_channels;
+    const FewChannels few = few_channels_of(p);
+    if constexpr (has_vectors && !std::is_floating_point_v<T>)
+        if (few != FewChannels::no) return maxima_of_few_channels(p, few, window, columns, out);
+    if (!std::is_floating_point_v<T> && columns != nullptr && few == FewChannels::no)
         return each_channel_vector<T>(channels, [&](auto d, std::size_t c) HWY_ATTR {
             maxima_of_columns(d, p, window, c, columns, out);
         });
@@ -215,10 +247,10 @@ class FastMaxPool final : public Kernel {
         const auto width = static_cast<std::size_t>(p_.x.input);
         const auto channels = static_cast<std::size_t>(p_.channels);
         const bool overlap = std::min(p_.x.filter, p_.x.input) >= 3 * p_.x.stride;
-        // Where windows leave gaps, columns would be computed for nothing.
-        if (channels <= HWY_NAMESPACE::few_pooled_channels && p_.x.stride <= p_.x.filter)
+        const auto few = HWY_NAMESPACE::few_channels_of(p_);
+        if (few == HWY_NAMESPACE::FewChannels::by_columns)
             columns_ = HWY_NAMESPACE::few_channels_scratch(p_.x, channels);
-        else if (overlap && p_.x.output > 1)
+        else if (overlap && p_.x.output > 1 && few == HWY_NAMESPACE::FewChannels::no)
             columns_ = width * widest_vector;
     }
 
