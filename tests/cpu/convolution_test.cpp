@@ -223,7 +223,7 @@ TEST_P(FastConvolution, DepthwiseOfFewRowsEqualsTheReference) {
         Case c = random_convolution(seed, Op::depthwise_conv_2d, GetParam());
         auto options = std::get<model::DepthwiseConv2dOptions>(c.options);
         Random random(seed);
-        const std::int32_t channels = random.one_of({1, 8, 24, 40, 48, 70, 500, 1030, 4100});
+        const std::int32_t channels = random.one_of({1, 8, 24, 40, 48, 70, 500, 1030, 4100, 9000});
         options.stride_w = options.stride_h = random.one_of({1, 1, 2});
         options.dilation_w = options.dilation_h = 1;
         c.filter = {1, 3, 3, channels};

@@ -137,13 +137,16 @@ class FastDepthwiseConv2d final : public Kernel, public graph::PacksInputs {
           prepared_(static_cast<std::size_t>(threads)) {
         const auto input_pixels = static_cast<std::size_t>(c_.batch * c_.h.in * c_.w.in);
         const std::size_t pixel_bytes = channels_ * sizeof(Value);
-        outside_bytes_ = graph::align_up(static_cast<std::size_t>(c_.w.in) * pixel_bytes);
+        // A row of zero points is short where images are images; of signals it is all of one.
+        constexpr std::size_t short_row = std::size_t{32} << 10;
+        const auto row = graph::align_up(static_cast<std::size_t>(c_.w.in) * pixel_bytes);
+        (row <= short_row ? outside_bytes_ : shared_outside_bytes_) = row;
         widened_bytes_ = graph::align_up(form_.widened_bytes());
         worker_bytes_ =
             outside_bytes_ + widened_bytes_ + graph::align_up(taps() * sizeof(const std::byte*));
         expanded_bytes_ = expands_ ? graph::align_up(input_pixels * pixel_bytes) : 0;
-        scratch_bytes_ = expanded_bytes_ + worker_bytes_ * static_cast<std::size_t>(threads) +
-                         form_.scratch_bytes();
+        scratch_bytes_ = expanded_bytes_ + shared_outside_bytes_ +
+                         worker_bytes_ * static_cast<std::size_t>(threads) + form_.scratch_bytes();
         // Shares of whole rows are unequal where these are few: 4 and 3 of 7.
         constexpr std::size_t few_rows = 8;
         const auto rows = static_cast<std::size_t>(c_.batch * c_.h.out);
@@ -178,7 +181,9 @@ class FastDepthwiseConv2d final : public Kernel, public graph::PacksInputs {
             expand(frame, input.values, scratch);
             input.values = scratch;
         }
-        std::byte* workers = scratch + expanded_bytes_;
+        std::byte* shared_outside = scratch + expanded_bytes_;
+        fill_outside(shared_outside, shared_outside_bytes_);
+        std::byte* workers = shared_outside + shared_outside_bytes_;
         ++run_;
         const auto pieces = static_cast<std::size_t>(c_.batch * c_.h.out) * row_pieces_;
         const auto products = taps() * static_cast<std::size_t>(c_.w.out * c_.out_channels);
@@ -186,6 +191,7 @@ class FastDepthwiseConv2d final : public Kernel, public graph::PacksInputs {
             pieces, grain_of(products / row_pieces_, Form::products_at_once),
             [&](std::size_t begin, std::size_t end, std::size_t worker) {
                 Row row = prepared_row(input, workers + worker * worker_bytes_, prepared_[worker]);
+                if (outside_bytes_ == 0) row.outside = shared_outside;
                 const std::size_t row_bytes = static_cast<std::size_t>(c_.w.out) * out_bytes();
                 for (std::size_t i = begin / row_pieces_; i * row_pieces_ < end; ++i) {
                     row.out = reinterpret_cast<std::uint8_t*>(frame.outputs[0] + i * row_bytes);
@@ -210,13 +216,16 @@ class FastDepthwiseConv2d final : public Kernel, public graph::PacksInputs {
         std::uint64_t run = 0;  ///< the last one that the worker's memory is prepared for
     };
 
+    void fill_outside(std::byte* row, std::size_t bytes) const {
+        std::fill_n(reinterpret_cast<Value*>(row), bytes / sizeof(Value), Form::outside(c_));
+    }
+
     /// Each worker prepares its own memory in a run: what another core has written it would wait
     /// for, line by line.
     Row prepared_row(const DepthwiseInput& input, std::byte* memory, Prepared& prepared) const {
         std::byte* widened = memory + outside_bytes_;
         if (prepared.run != run_) {
-            std::fill_n(reinterpret_cast<Value*>(memory), outside_bytes_ / sizeof(Value),
-                        Form::outside(c_));
+            fill_outside(memory, outside_bytes_);
             form_.widen(widened);
             prepared.run = run_;
         }
@@ -305,9 +314,10 @@ class FastDepthwiseConv2d final : public Kernel, public graph::PacksInputs {
 
     Convolution c_;
     Form form_;
-    std::size_t channels_;  ///< of a pixel as the kernels read it
-    bool expands_;          ///< the input has other channels: it is copied first
-    std::size_t outside_bytes_ = 0;
+    std::size_t channels_;           ///< of a pixel as the kernels read it
+    bool expands_;                   ///< the input has other channels: it is copied first
+    std::size_t outside_bytes_ = 0;  ///< of a worker, or:
+    std::size_t shared_outside_bytes_ = 0;
     std::size_t widened_bytes_ = 0;
     std::size_t expanded_bytes_ = 0;
     std::size_t worker_bytes_ = 0;

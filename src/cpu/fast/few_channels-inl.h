@@ -1,6 +1,5 @@
-// Pools of fewer channels than a vector of 16 bytes has: a window's rows are summed or compared
-// along the whole row of the image, where the channels of its pixels lie side by side, then window
-// by window of the columns that this gives. Include it per target, after hwy/highway.h.
+// Pools of bytes of at most 16 channels: pixels are shorter than most vectors. Include it per
+// target, after hwy/highway.h.
 #if defined(REEF_CPU_FAST_FEW_CHANNELS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef REEF_CPU_FAST_FEW_CHANNELS_INL_H
 #undef REEF_CPU_FAST_FEW_CHANNELS_INL_H
@@ -26,7 +25,8 @@ inline constexpr std::size_t few_pooled_channels = 16;
 /// How the windows of a row are taken.
 enum class FewChannels : std::uint8_t {
     no,          ///< as those of more channels
-    by_columns,  ///< from columns of pixels, which they share
+    by_columns,  ///< from columns of pixels, which they share: a window's rows are summed or
+                 ///< compared along the image's, whose pixels' channels lie side by side
     by_pixels,   ///< from pixels as they lie, where they share none and channels fill vectors
 };
 
