@@ -354,8 +354,8 @@ void average_row(const Pooling& p, const ByteMean* means, const T* in, std::int3
     if (!vectors || means == nullptr) return average_each_of_many(p, row, out);
     if constexpr (vectors) {
         const FewChannels how = few_channels_of_means(p);
-        const bool is_one = row.channels <= few_pooled_channels / 2;
-        if (how != FewChannels::no && is_one)
+        const bool fit_one_vector = row.channels <= few_pooled_channels / 2;
+        if (how != FewChannels::no && fit_one_vector)
             return average_few_channels<1>(p, how, means, row, columns, out);
         if (how != FewChannels::no)
             return average_few_channels<2>(p, how, means, row, columns, out);

@@ -115,8 +115,8 @@ HWY_INLINE void maxima_of_columns(D d, const Pooling& p, const MaximumWindow<T>&
 
 /// Of few channels, by columns of pixels, which windows share. `columns`: few_channels_scratch().
 template <typename T, class D>
-HWY_INLINE void maxima_by_columns(D d, const Pooling& p, const MaximumWindow<T>& rows,
-                                  T* HWY_RESTRICT columns, T* HWY_RESTRICT out) {
+HWY_INLINE void few_maxima_by_columns(D d, const Pooling& p, const MaximumWindow<T>& rows,
+                                      T* HWY_RESTRICT columns, T* HWY_RESTRICT out) {
     const auto maxima_of = [&](Extent pixels) HWY_ATTR {
         const auto count = static_cast<std::size_t>(pixels.size()) * rows.channels;
         const T* first = rows.first + static_cast<std::size_t>(pixels.begin) * rows.channels;
@@ -137,8 +137,8 @@ HWY_INLINE void maxima_by_columns(D d, const Pooling& p, const MaximumWindow<T>&
 
 /// The same of as many channels as d has lanes, by pixels as they lie.
 template <typename T, class D>
-HWY_INLINE void maxima_by_pixels(D d, const Pooling& p, const MaximumWindow<T>& rows,
-                                 T* HWY_RESTRICT out) {
+HWY_INLINE void few_maxima_by_pixels(D d, const Pooling& p, const MaximumWindow<T>& rows,
+                                     T* HWY_RESTRICT out) {
     const Limits<T> limits = limits_of<T>(p);
     const T* of_part = rows.first;
     const auto begin = [&](Extent pixels) {
@@ -163,11 +163,11 @@ HWY_INLINE void maxima_of_few_channels(const Pooling& p, FewChannels how,
     const hn::CappedTag<T, few_pooled_channels> d;
     const hn::CappedTag<T, few_pooled_channels / 2> half;
     if (how == FewChannels::by_columns)
-        maxima_by_columns(d, p, rows, columns, out);
+        few_maxima_by_columns(d, p, rows, columns, out);
     else if (rows.channels == hn::Lanes(d))
-        maxima_by_pixels(d, p, rows, out);
+        few_maxima_by_pixels(d, p, rows, out);
     else
-        maxima_by_pixels(half, p, rows, out);
+        few_maxima_by_pixels(half, p, rows, out);
 }
 
 /// One output row: p.x.output pixels. `in` is the batch's first element; `columns` is as long as an
