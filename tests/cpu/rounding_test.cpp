@@ -107,7 +107,9 @@ TEST_P(EveryPair, OfElementsGivesThePlainKernelsByte) {
         rows[i] = static_cast<std::byte>(i / 256);
         columns[i] = static_cast<std::byte>(i % 256);
     }
-    for (int round = 0; round < 120; ++round) {
+    // Of products in float32 few are as far off as they may be.
+    const int rounds = GetParam() == Op::mul ? 1500 : 120;
+    for (int round = 0; round < rounds; ++round) {
         const ElementType type = signs[round % 2];
         const int spread = round % 4 == 0 ? 1 : round % 4 == 1 ? 8 : 2;
         const auto numbers = [&] {

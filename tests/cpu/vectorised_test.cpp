@@ -177,17 +177,20 @@ TEST(Vectorised, MaxPoolEqualsThePlainOne) {
 }
 
 /// Every sum of so many bytes, one in each channel.
+std::vector<std::byte> every_sum(ElementType type, std::int32_t count) {
+    std::vector<std::byte> bytes;
+    for (std::int32_t pixel = 0; pixel < count; ++pixel)
+        for (std::int32_t sum = 0; sum <= 255 * count; ++sum) {
+            const std::int32_t above = pixel < sum % count ? sum / count + 1 : sum / count;
+            bytes.push_back(static_cast<std::byte>(above - (type == ElementType::int8 ? 128 : 0)));
+        }
+    return bytes;
+}
+
 TEST(Vectorised, AveragePoolsOfEverySumEqualThePlainOnes) {
     for (const ElementType type : byte_types)
         for (const std::int32_t count : {1, 2, 3, 4, 5, 6, 7, 9, 12, 25, 49, 64, 121, 255, 256}) {
             const std::int32_t channels = 255 * count + 1;
-            std::vector<std::byte> bytes;
-            for (std::int32_t pixel = 0; pixel < count; ++pixel)
-                for (std::int32_t sum = 0; sum < channels; ++sum) {
-                    const std::int32_t above = pixel < sum % count ? sum / count + 1 : sum / count;
-                    bytes.push_back(
-                        static_cast<std::byte>(above - (type == ElementType::int8 ? 128 : 0)));
-                }
             const auto quantization = model::per_tensor(1, 0);
             Builder builder("pool");
             const auto input = builder.input("in", type, {1, 1, count, channels}, quantization);
@@ -202,8 +205,37 @@ TEST(Vectorised, AveragePoolsOfEverySumEqualThePlainOnes) {
             const auto model = builder.finish();
             ASSERT_TRUE(model) << model.error().message();
             SCOPED_TRACE(count);
-            ASSERT_NO_FATAL_FAILURE(expect_same_alone(*model, {bytes}));
+            ASSERT_NO_FATAL_FAILURE(expect_same_alone(*model, {every_sum(type, count)}));
         }
+}
+
+/// Of scales of which many means are in the middle of two steps, beside it and anywhere.
+TEST(Vectorised, MeansOfEverySumEqualThePlainOnes) {
+    std::mt19937 random(41);
+    for (int round = 0; round < 160; ++round) {
+        const ElementType type = byte_types[round % 2];
+        const std::int32_t count = std::array{
+            1, 2, 3, 4, 6, 7, 16, 25, 48, 49, 64}[static_cast<std::size_t>(round / 2) % 11];
+        const std::int32_t channels = 255 * count + 1;
+        const float ratio = round % 3 == 0 ? 1.0F / static_cast<float>(pick(random, 1, 16))
+                            : round % 3 == 1
+                                ? static_cast<float>(pick(random, 1, 64)) / 32
+                                : std::ldexp(1.0F + static_cast<float>(random() % 999) / 1000,
+                                             pick(random, -12, 8));
+        Builder builder("mean");
+        const auto input = builder.input("in", type, {1, 1, count, channels},
+                                         model::per_tensor(ratio, random_zero_point(random, type)));
+        const auto axes =
+            builder.constant<std::int32_t>("axes", ElementType::int32, {2}, std::array{1, 2});
+        const auto output = builder.tensor("out", type, {1, 1, 1, channels},
+                                           model::per_tensor(1, random_zero_point(random, type)));
+        builder.add(Op::mean, {input, axes}, {output}, model::ReducerOptions{.keep_dims = true});
+        builder.output(output);
+        const auto model = builder.finish();
+        ASSERT_TRUE(model) << model.error().message();
+        SCOPED_TRACE(fmt::format("{} bytes, scales {} to 1", count, ratio));
+        ASSERT_NO_FATAL_FAILURE(expect_same_from(*model, {every_sum(type, count)}));
+    }
 }
 
 struct MeanCase {
@@ -325,18 +357,37 @@ TEST(Vectorised, ResizeBilinearEqualsThePlainOne) {
 /// Ordinary numbers up to any number of steps; every other time halves and what is next to them,
 /// and random bits, so that infinities and what is no number are among them, too; or one of these
 /// among numbers that leave no doubt, which would hide it.
+/// Of some scales the one whose reciprocal float32 rounds up, or down, the most.
+float scale_of_a_rounded_reciprocal(std::mt19937& random, bool up) {
+    float farthest = 0;
+    double most = 0;
+    for (int i = 0; i < 500; ++i) {
+        const float scale = std::uniform_real_distribution<float>(0.03F, 0.06F)(random);
+        const double above = static_cast<double>(1 / scale) * static_cast<double>(scale) - 1;
+        if ((up ? above : -above) < most) continue;
+        most = std::abs(above);
+        farthest = scale;
+    }
+    return farthest;
+}
+
 TEST(Vectorised, QuantizeOfFloatsEqualsThePlainOne) {
     std::mt19937 random(15);
     for (int round = 0; round < rounds; ++round) {
         const ElementType type = byte_types[round % 2];
         const std::vector<std::int32_t> shape{1, pick(random, 1, 3000)};
+        const float any = scale_of_a_rounded_reciprocal(random, pick(random, 0, 1) == 0);
         const float scale = round % 3 == 0   ? 0.25F
-                            : round % 3 == 1 ? 0.0371F
-                                             : std::ldexp(0.0371F, pick(random, -121, 131));
+                            : round % 3 == 1 ? any
+                                             : std::ldexp(any, pick(random, -121, 131));
+        const std::int64_t zero_point =
+            round % 5 == 0   ? std::int64_t{type == ElementType::uint8 ? 0 : -128}
+            : round % 5 == 1 ? std::int64_t{type == ElementType::uint8 ? 255 : 127}
+                             : random_zero_point(random, type);
         Builder builder("quantize");
         const auto input = builder.input("in", ElementType::float32, shape);
-        const auto output = builder.tensor(
-            "out", type, shape, model::per_tensor(scale, random_zero_point(random, type)));
+        const auto output =
+            builder.tensor("out", type, shape, model::per_tensor(scale, zero_point));
         builder.add(Op::quantize, {input}, {output});
         builder.output(output);
         const auto model = builder.finish();

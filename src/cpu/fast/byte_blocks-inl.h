@@ -32,6 +32,20 @@ using WordTag = hn::ScalableTag<std::int16_t>;
 using QuarterTag = hn::ScalableTag<std::int32_t>;
 using Quarter = hn::Vec<QuarterTag>;
 
+/// The blocks of 16 bytes that block(b) gives, one behind the other.
+template <class Block>
+HWY_INLINE hn::Vec<ByteTag> joined_blocks(const Block& block) {
+    if constexpr (HWY_MAX_BYTES == 16) {
+        return block(0);
+    } else if constexpr (HWY_MAX_BYTES == 32) {
+        return hn::Combine(ByteTag(), block(1), block(0));
+    } else {
+        const hn::Half<ByteTag> half;
+        return hn::Combine(ByteTag(), hn::Combine(half, block(3), block(2)),
+                           hn::Combine(half, block(1), block(0)));
+    }
+}
+
 /// Instructions that widen and narrow do so within 16 bytes of a vector: words and quarters hold
 /// the elements in orders of their own, which narrowed_words() and narrowed_bytes() undo.
 HWY_INLINE void widen_bytes(hn::Vec<ByteTag> bytes, hn::Vec<WordTag> (&words)[2]) {
@@ -102,13 +116,18 @@ HWY_INLINE hn::Vec<ByteTag> narrowed_bytes(const Quarter (&quarters)[4]) {
                              hn::ReorderDemote2To(d16, quarters[2], quarters[3]));
 }
 
-/// T's bytes. The range's ends are values of T, so that saturation cannot show.
+/// T's bytes, in its range. The range's ends are values of T, so that saturation cannot show.
+template <typename T>
+HWY_INLINE hn::Vec<ByteTag> in_range(hn::Vec<ByteTag> saturated, ClampRange range) {
+    const hn::ScalableTag<T> d;
+    return hn::BitCast(ByteTag(),
+                       hn::Clamp(hn::BitCast(d, saturated), hn::Set(d, static_cast<T>(range.min)),
+                                 hn::Set(d, static_cast<T>(range.max))));
+}
+
 template <typename T>
 HWY_INLINE hn::Vec<ByteTag> clamped_bytes(const Quarter (&quarters)[4], ClampRange range) {
-    const hn::ScalableTag<T> d;
-    const auto bytes = hn::BitCast(d, narrowed_bytes<T>(quarters));
-    return hn::BitCast(ByteTag(), hn::Clamp(bytes, hn::Set(d, static_cast<T>(range.min)),
-                                            hn::Set(d, static_cast<T>(range.max))));
+    return in_range<T>(narrowed_bytes<T>(quarters), range);
 }
 
 #endif

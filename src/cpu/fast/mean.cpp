@@ -7,6 +7,7 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <type_traits>
 
@@ -15,6 +16,7 @@
 #include "cpu/fast/channel_runs-inl.h"
 #include "cpu/fast/fixed_point-inl.h"
 #include "cpu/fast/pixel_rows.h"
+#include "cpu/fast/step_words-inl.h"
 #include "cpu/prepare/reducing.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -60,30 +62,69 @@ HWY_INLINE V means_of(D d, V sums, const FloatMean<T>& mean, const Quotient& /*b
     return hn::ConvertTo(d, hn::Min(hn::Max(steps, least), most));
 }
 
+#if HWY_TARGET != HWY_SCALAR
+
+/// A whole vector of bytes, if all of them are sure.
+template <typename T>
+HWY_INLINE bool store_sure_means(const QuadSums<QuarterTag>& sums, const MeanInFloat& mean,
+                                 T* out) {
+    // Of up to 384 steps, 1.5 * 2^24 last bits, and a bias of 256: 1.5 for the factor, 1 each for
+    // the product and the sum, 1 for what that starts from, half each for the number and for what
+    // is subtracted.
+    constexpr std::uint16_t most_off = 6;
+    const hn::ScalableTag<float> df;
+    const QuarterTag d32;
+    const auto factor = hn::Set(df, static_cast<float>(mean.factor * StepWords::one));
+    const auto start = hn::Set(df, static_cast<float>(mean.start * StepWords::one + most_off));
+    const auto twice =
+        hn::Set(d32, static_cast<std::int32_t>(std::lround(2 * mean.offset * StepWords::one)));
+    Quarter fixed[4];
+    REEF_UNROLL for (std::size_t k = 0; k < 4; ++k) {
+        const auto x = hn::Sub(sums.of[k], hn::Set(d32, mean.zero_points));
+        const auto real = hn::MulAdd(hn::ConvertTo(df, x), factor, start);
+        fixed[k] = hn::Sub(nearest(real), hn::And(hn::BroadcastSignBit(x), twice));
+    }
+    const StepWords steps(fixed);
+    // Channels 4i and 4i + 1 are in one vector of words, 4i + 2 and 4i + 3 in the other.
+    alignas(16) static constexpr std::uint8_t pairs[16] = {0, 1, 8,  9,  2, 3, 10, 11,
+                                                           4, 5, 12, 13, 6, 7, 14, 15};
+    const auto bytes = narrowed_words<T>(steps.words[0], steps.words[1]);
+    hn::StoreU(hn::TableLookupBytes(bytes, hn::LoadDup128(ByteTag(), pairs)), ByteTag(),
+               reinterpret_cast<std::uint8_t*>(out));
+    return steps.are_sure(most_off);
+}
+
+#endif
+
 /// The means of kVectors vectors of channels.
 template <std::size_t kVectors, typename T, typename Mean, class D,
           class D32 = hn::Repartition<std::int32_t, D>>
 HWY_INLINE void mean_vectors(D d, const T* in, const Window& window, const Mean& mean,
-                             const Quotient& by, T* out) {
+                             const MeanInFloat& first, const Quotient& by, T* out) {
     const D32 d32;
     QuadSums<D32> sums[kVectors];
     sum_quads(d, in, window, sums);
     for (std::size_t v = 0; v < kVectors; ++v) {
+        T* const to = out + v * hn::Lanes(d);
+#if HWY_TARGET != HWY_SCALAR
+        if constexpr (std::is_same_v<D, ByteTag>)
+            if (first.pays && store_sure_means(sums[v], first, to)) continue;
+#endif
         for (auto& lane : sums[v].of)
             lane = hn::Sub(means_of(d32, lane, mean, by), hn::Set(d32, least_value<T>));
-        store_from_least(d, bytes_of(d32, sums[v]), out + v * hn::Lanes(d));
+        store_from_least(d, bytes_of(d32, sums[v]), to);
     }
 }
 
 /// Some neighbouring channels of one window, one row of pixels.
 template <typename T, typename Mean>
 void mean_channels(const T* in, const Window& window, std::size_t channels, const Mean& mean,
-                   T* out) {
+                   const MeanInFloat& first, T* out) {
     const Quotient by = quotient_by(static_cast<std::int32_t>(window.columns));
     each_channel_vectors<std::uint8_t, 4>(
         channels, [&](auto d, std::size_t c, auto vectors) HWY_ATTR {
             if constexpr (hn::MaxLanes(d) >= least_byte_lanes)
-                return mean_vectors<vectors()>(d, in + c, window, mean, by, out + c);
+                return mean_vectors<vectors()>(d, in + c, window, mean, first, by, out + c);
             for (const std::size_t end = c + vectors() * hn::Lanes(d); c < end; ++c) {
                 std::int32_t sum = 0;
                 for (std::size_t x = 0; x < window.columns; ++x) sum += in[x * window.channels + c];
@@ -137,14 +178,14 @@ void sum_few_channels(const T* in, const MeanShape& shape, std::int32_t* sums) {
 
 /// Output blocks [begin, end), each of block_channels channels or what is left of a pixel's.
 template <typename T, typename Mean>
-void mean_blocks(const T* in, const MeanShape& shape, const Mean& mean, std::size_t begin,
-                 std::size_t end, T* out) {
+void mean_blocks(const T* in, const MeanShape& shape, const Mean& mean, const MeanInFloat& first,
+                 std::size_t begin, std::size_t end, T* out) {
     const std::size_t blocks = shape.blocks();
     for (std::size_t i = begin; i < end; ++i) {
         const std::size_t outer = i / blocks;
-        const std::size_t first = i % blocks * MeanShape::block_channels;
-        const T* from = in + outer * shape.reduced * shape.inner + first;
-        T* to = out + outer * shape.inner + first;
+        const std::size_t channel = i % blocks * MeanShape::block_channels;
+        const T* from = in + outer * shape.reduced * shape.inner + channel;
+        T* to = out + outer * shape.inner + channel;
         std::int32_t sums[least_byte_lanes];
         if (shape.inner == 1) {
             *to = mean(sum_of_run(from, shape.reduced));
@@ -153,37 +194,38 @@ void mean_blocks(const T* in, const MeanShape& shape, const Mean& mean, std::siz
             std::transform(sums, sums + shape.inner, to, mean);
         } else {
             mean_channels(from, {1, shape.reduced, 0, shape.inner},
-                          std::min(MeanShape::block_channels, shape.inner - first), mean, to);
+                          std::min(MeanShape::block_channels, shape.inner - channel), mean, first,
+                          to);
         }
     }
 }
 
 void scaled_u8(const std::uint8_t* in, const MeanShape& shape, const ScaledMean& mean,
-               std::size_t begin, std::size_t end, std::uint8_t* out) {
-    mean_blocks(in, shape, mean, begin, end, out);
+               const MeanInFloat& first, std::size_t begin, std::size_t end, std::uint8_t* out) {
+    mean_blocks(in, shape, mean, first, begin, end, out);
 }
 void truncated_u8(const std::uint8_t* in, const MeanShape& shape,
-                  const TruncatedMean<std::uint8_t>& mean, std::size_t begin, std::size_t end,
-                  std::uint8_t* out) {
-    mean_blocks(in, shape, mean, begin, end, out);
+                  const TruncatedMean<std::uint8_t>& mean, const MeanInFloat& first,
+                  std::size_t begin, std::size_t end, std::uint8_t* out) {
+    mean_blocks(in, shape, mean, first, begin, end, out);
 }
 void in_floats_u8(const std::uint8_t* in, const MeanShape& shape,
-                  const FloatMean<std::uint8_t>& mean, std::size_t begin, std::size_t end,
-                  std::uint8_t* out) {
-    mean_blocks(in, shape, mean, begin, end, out);
+                  const FloatMean<std::uint8_t>& mean, const MeanInFloat& first, std::size_t begin,
+                  std::size_t end, std::uint8_t* out) {
+    mean_blocks(in, shape, mean, first, begin, end, out);
 }
 void divided_i8(const std::int8_t* in, const MeanShape& shape, const DividedMean<std::int8_t>& mean,
-                std::size_t begin, std::size_t end, std::int8_t* out) {
-    mean_blocks(in, shape, mean, begin, end, out);
+                const MeanInFloat& first, std::size_t begin, std::size_t end, std::int8_t* out) {
+    mean_blocks(in, shape, mean, first, begin, end, out);
 }
 void truncated_i8(const std::int8_t* in, const MeanShape& shape,
-                  const TruncatedMean<std::int8_t>& mean, std::size_t begin, std::size_t end,
-                  std::int8_t* out) {
-    mean_blocks(in, shape, mean, begin, end, out);
+                  const TruncatedMean<std::int8_t>& mean, const MeanInFloat& first,
+                  std::size_t begin, std::size_t end, std::int8_t* out) {
+    mean_blocks(in, shape, mean, first, begin, end, out);
 }
 void in_floats_i8(const std::int8_t* in, const MeanShape& shape, const FloatMean<std::int8_t>& mean,
-                  std::size_t begin, std::size_t end, std::int8_t* out) {
-    mean_blocks(in, shape, mean, begin, end, out);
+                  const MeanInFloat& first, std::size_t begin, std::size_t end, std::int8_t* out) {
+    mean_blocks(in, shape, mean, first, begin, end, out);
 }
 
 }  // namespace reef::cpu::HWY_NAMESPACE
@@ -201,26 +243,27 @@ HWY_EXPORT(truncated_i8);
 HWY_EXPORT(in_floats_i8);
 
 template <typename T, typename Mean>
-void means_fast(const T* in, const MeanShape& shape, const Mean& mean, std::size_t begin,
-                std::size_t end, T* out) {
+void means_fast(const T* in, const MeanShape& shape, const Mean& mean, const MeanInFloat& first,
+                std::size_t begin, std::size_t end, T* out) {
     if constexpr (std::is_same_v<Mean, ScaledMean>)
-        HWY_DYNAMIC_DISPATCH(scaled_u8)(in, shape, mean, begin, end, out);
+        HWY_DYNAMIC_DISPATCH(scaled_u8)(in, shape, mean, first, begin, end, out);
     else if constexpr (std::is_same_v<Mean, TruncatedMean<std::uint8_t>>)
-        HWY_DYNAMIC_DISPATCH(truncated_u8)(in, shape, mean, begin, end, out);
+        HWY_DYNAMIC_DISPATCH(truncated_u8)(in, shape, mean, first, begin, end, out);
     else if constexpr (std::is_same_v<Mean, FloatMean<std::uint8_t>>)
-        HWY_DYNAMIC_DISPATCH(in_floats_u8)(in, shape, mean, begin, end, out);
+        HWY_DYNAMIC_DISPATCH(in_floats_u8)(in, shape, mean, first, begin, end, out);
     else if constexpr (std::is_same_v<Mean, DividedMean<std::int8_t>>)
-        HWY_DYNAMIC_DISPATCH(divided_i8)(in, shape, mean, begin, end, out);
+        HWY_DYNAMIC_DISPATCH(divided_i8)(in, shape, mean, first, begin, end, out);
     else if constexpr (std::is_same_v<Mean, TruncatedMean<std::int8_t>>)
-        HWY_DYNAMIC_DISPATCH(truncated_i8)(in, shape, mean, begin, end, out);
+        HWY_DYNAMIC_DISPATCH(truncated_i8)(in, shape, mean, first, begin, end, out);
     else
-        HWY_DYNAMIC_DISPATCH(in_floats_i8)(in, shape, mean, begin, end, out);
+        HWY_DYNAMIC_DISPATCH(in_floats_i8)(in, shape, mean, first, begin, end, out);
 }
 
 template <typename T, typename Mean>
 class FastMean final : public Kernel {
   public:
-    FastMean(const MeanShape& shape, const Mean& mean) : shape_(shape), mean_(mean) {}
+    FastMean(const MeanShape& shape, const Mean& mean)
+        : shape_(shape), mean_(mean), first_(in_float(mean, shape.reduced)) {}
 
     [[nodiscard]] std::string name() const override {
         return "mean fast " + std::string(simd_target());
@@ -231,7 +274,7 @@ class FastMean final : public Kernel {
             shape_.reduced * std::min(MeanShape::block_channels, shape_.inner);
         frame.pool.parallel_for(shape_.outer * shape_.blocks(), grain_of(block, pooled_bytes),
                                 [&](std::size_t begin, std::size_t end, std::size_t /*worker*/) {
-                                    means_fast(frame.in<T>(0), shape_, mean_, begin, end,
+                                    means_fast(frame.in<T>(0), shape_, mean_, first_, begin, end,
                                                frame.out<T>(0));
                                 });
         return {};
@@ -240,6 +283,7 @@ class FastMean final : public Kernel {
   private:
     MeanShape shape_;
     Mean mean_;
+    MeanInFloat first_;
 };
 
 }  // namespace

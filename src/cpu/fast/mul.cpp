@@ -1,4 +1,4 @@
-#include <bit>
+#include <algorithm>
 #include <limits>
 
 #include "base/simd.h"
@@ -9,9 +9,11 @@
 // After it, once per target:
 #include <hwy/highway.h>
 
+#include "base/sums_of_products-inl.h"
 #include "cpu/fast/binary_run-inl.h"
 #include "cpu/fast/byte_blocks-inl.h"
 #include "cpu/fast/fixed_point-inl.h"
+#include "cpu/fast/step_words-inl.h"
 #include "cpu/reference/mul.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -38,60 +40,70 @@ HWY_INLINE V rescaled_product(D d, V product, const ProductParameters& p) {
                    hn::Set(d, p.zero_out));
 }
 
-/// Products of elements less their zero points, and those of a vector's bytes.
+/// Products of elements less their zero points, of a vector's bytes: those of every other word of
+/// one vector in of[0], the ones between them in of[1], of the other in of[2] and of[3].
 struct Products {
     Quarter of[4];
 
     HWY_INLINE Products(hn::Vec<ByteTag> a8, hn::Vec<ByteTag> b8, std::int32_t zero_a,
                         std::int32_t zero_b) {
         const WordTag d16;
-        hn::Vec<WordTag> a[2], b[2], lower[2], upper[2];
+        const QuarterTag d32;
+        const auto even = hn::BitCast(d16, hn::Set(d32, 0xFFFF));
+        hn::Vec<WordTag> a[2], b[2];
         widen_bytes(a8, a);
         widen_bytes(b8, b);
         REEF_UNROLL for (std::size_t k = 0; k < 2; ++k) {
             const auto x = hn::Sub(a[k], hn::Set(d16, static_cast<std::int16_t>(zero_a)));
             const auto y = hn::Sub(b[k], hn::Set(d16, static_cast<std::int16_t>(zero_b)));
-            lower[k] = hn::Mul(x, y);
-            upper[k] = hn::MulHigh(x, y);
+            of[2 * k] = product_of_pairs(hn::And(even, x), y);
+            of[2 * k + 1] = product_of_pairs(hn::AndNot(even, x), y);
         }
-        join_words(lower, upper, of);
+    }
+
+  private:
+    static HWY_INLINE Quarter product_of_pairs(hn::Vec<WordTag> x, hn::Vec<WordTag> y) {
+        const QuarterTag d32;
+        return reef::HWY_NAMESPACE::add_pair_products(d32, x, y, hn::Zero(d32));
     }
 };
 
-/// In float32 and with the zero point. Less than 2^16 steps (no scale is above 1) that are added to
-/// 1.5 * 2^23 are rounded into its lowest bits. Vectors hold what scalars side by side would have
-/// to be broadcast from with every use.
+/// In float32 and with the zero point. Vectors hold what scalars side by side would have to be
+/// broadcast from with every use.
 class SureProducts {
   public:
-    explicit SureProducts(const FastProduct& p)
-        : scale_(hn::Set(FloatTag(), p.first.scale)),
-          offset_(hn::Set(FloatTag(), p.first.offset)),
-          rounder_(hn::Set(FloatTag(), rounder)),
-          most_(hn::Set(FloatTag(), 0.5F - p.first.doubt)),
-          zero_(hn::Set(QuarterTag(), std::bit_cast<std::int32_t>(rounder) - p.exact.zero_out)) {}
+    /// Of up to 384 steps, 1.5 * 2^24 last bits: 1.5 for the factor, 1 each for the product and the
+    /// sum, half each for what that starts from and for the number, 1 for what is subtracted.
+    static constexpr std::uint16_t most_off = 6;
 
-    /// False where one of them is doubtful.
-    HWY_INLINE bool operator()(const Products& products, Quarter (&values)[4]) const {
+    /// Precondition: it pays.
+    explicit SureProducts(const FastProduct& p)
+        : scale_(hn::Set(FloatTag(), p.first.scale * StepWords::one)),
+          start_(hn::Set(
+              FloatTag(),
+              (static_cast<float>(p.exact.zero_out) + 0.5F + p.first.offset) * StepWords::one +
+                  most_off)),
+          shift_(std::min(16 + p.first.shift, 31)) {}
+
+    HWY_INLINE StepWords operator()(const Products& products) const {
         const FloatTag df;
-        const QuarterTag d;
-        auto most = hn::Zero(df);
+        const QuarterTag d32;
+        const hn::RebindToUnsigned<QuarterTag> du32;
+        Quarter fixed[4];
         REEF_UNROLL for (std::size_t k = 0; k < 4; ++k) {
-            const auto real_product = hn::ConvertTo(df, products.of[k]);
-            const auto offset = hn::CopySignToAbs(offset_, real_product);
-            const auto real = hn::MulAdd(real_product, scale_, offset);
-            const auto rounded = hn::Add(real, rounder_);
-            const auto whole = hn::Sub(rounded, rounder_);
-            most = hn::Max(most, hn::Abs(hn::Sub(real, whole)));
-            values[k] = hn::Sub(hn::BitCast(d, rounded), zero_);
+            const auto real = hn::MulAdd(hn::ConvertTo(df, products.of[k]), scale_, start_);
+            // Twice the offset less of a product below 0, whose upper 15 bits are ones: less the
+            // last bit, and that where it is less than one.
+            const auto twice = hn::ShiftRightSame(hn::BitCast(du32, products.of[k]), shift_);
+            fixed[k] = hn::Sub(nearest(real), hn::BitCast(d32, twice));
         }
-        return hn::AllFalse(df, hn::Gt(most, most_));
+        return StepWords(fixed);
     }
 
   private:
     using FloatTag = hn::ScalableTag<float>;
-    static constexpr float rounder = 0x1.8p23F;
-    hn::Vec<FloatTag> scale_, offset_, rounder_, most_;
-    Quarter zero_;
+    hn::Vec<FloatTag> scale_, start_;
+    int shift_;
 };
 
 /// One vector of bytes by the integers that define them: apart, so that the others keep nothing for
@@ -102,10 +114,14 @@ HWY_NOINLINE hn::Vec<ByteTag> exact_product_of_bytes(hn::Vec<ByteTag> a, hn::Vec
     constexpr std::int32_t lowest = std::numeric_limits<T>::min();
     const Products products(from_least<T>(ByteTag(), a), from_least<T>(ByteTag(), b),
                             p.zero_a - lowest, p.zero_b - lowest);
-    Quarter values[4];
-    REEF_UNROLL for (std::size_t k = 0; k < 4; ++k) values[k] =
-        rescaled_product(QuarterTag(), products.of[k], p);
-    return clamped_bytes<T>(values, p.clamp);
+    const WordTag d16;
+    hn::Vec<WordTag> words[2];
+    REEF_UNROLL for (std::size_t k = 0; k < 2; ++k) {
+        const auto even = rescaled_product(QuarterTag(), products.of[2 * k], p);
+        const auto odd = rescaled_product(QuarterTag(), products.of[2 * k + 1], p);
+        words[k] = hn::OddEven(hn::BitCast(d16, hn::ShiftLeft<16>(odd)), hn::BitCast(d16, even));
+    }
+    return narrowed_words<T>(words[0], words[1]);
 }
 
 template <typename T>
@@ -114,13 +130,19 @@ void mul_run(const T* a, std::size_t a_step, const T* b, std::size_t b_step, T* 
     constexpr std::int32_t lowest = std::numeric_limits<T>::min();
     // A copy: stores of bytes could change anything held by reference.
     const ProductParameters exact = p.exact;
+    if (!p.first.pays) {
+        byte_run(a, a_step, b, b_step, out, count,
+                 [=](auto x, auto y) HWY_ATTR { return exact_product_of_bytes<T>(x, y, exact); });
+        return;
+    }
     const SureProducts sure(p);
     byte_run(a, a_step, b, b_step, out, count, [=](auto x, auto y) HWY_ATTR {
-        const Products products(from_least<T>(ByteTag(), x), from_least<T>(ByteTag(), y),
-                                exact.zero_a - lowest, exact.zero_b - lowest);
-        Quarter values[4];
-        if (HWY_UNLIKELY(!sure(products, values))) return exact_product_of_bytes<T>(x, y, exact);
-        return clamped_bytes<T>(values, exact.clamp);
+        const StepWords steps =
+            sure(Products(from_least<T>(ByteTag(), x), from_least<T>(ByteTag(), y),
+                          exact.zero_a - lowest, exact.zero_b - lowest));
+        if (HWY_UNLIKELY(!steps.are_sure(SureProducts::most_off)))
+            return exact_product_of_bytes<T>(x, y, exact);
+        return in_range<T>(narrowed_words<T>(steps.words[0], steps.words[1]), exact.clamp);
     });
 }
 

@@ -1,6 +1,6 @@
-#include <bit>
 #include <cmath>
 #include <type_traits>
+#include <utility>
 
 #include "base/simd.h"
 
@@ -11,6 +11,8 @@
 #include <hwy/highway.h>
 
 #include "cpu/fast/byte_blocks-inl.h"
+#include "cpu/fast/fixed_point-inl.h"
+#include "cpu/fast/step_words-inl.h"
 #include "cpu/reference/quantize.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -75,119 +77,124 @@ HWY_NOINLINE std::size_t rounded_run(const float* in, T* out, std::size_t count,
 
 #if HWY_TARGET != HWY_SCALAR
 
-/// By the scale's reciprocal, of as many values as a vector has bytes, as bits of T. A sum with
-/// `rounder` is a number of steps of 12 bits behind the point, and a half: where products are
-/// rounded before they are added, too, it is off by less than its last bit, up to 2^9 steps, beyond
-/// which results are at their limits. So its whole steps are right unless the bits behind the point
-/// are all 0, where the value may lie in the middle of two steps: what it is above the middle
-/// decides there.
+/// By the scale's reciprocal, of as many values as a vector has bytes, as bits of T (StepWords).
 class ByteSteps {
   public:
+    /// Of up to 256 steps, 2^24 last bits: 1 for the factor, half each for the product, the sum and
+    /// the number.
+    static constexpr std::uint16_t most_off = 3;
+
     /// Whether the reciprocal is as exact as that, and no difference rounds to 0.
     static bool serves(AffineParameters to) {
-        return to.scale >= 0x1p-100F && to.scale <= 0x1p100F && std::abs(to.zero_point) <= 256;
+        return to.scale >= 0x1p-100F && to.scale <= 0x1p100F && to.zero_point >= -128 &&
+               to.zero_point <= 255;
     }
 
-    /// Precondition: it serves.
+    /// Precondition: it serves. Vectors hold what scalars side by side would have to be broadcast
+    /// from with every use.
     explicit ByteSteps(AffineParameters to)
-        : scale_(to.scale), reciprocal_(1 / to.scale), zero_(static_cast<float>(to.zero_point)) {
-        const hn::Repartition<std::uint32_t, ByteTag> d32;
-        constexpr std::size_t in_block = 4;
-        const std::size_t blocks = hn::Lanes(d32) / in_block;
-        for (std::size_t i = 0; i < hn::Lanes(d32); ++i)
-            order_[i] = static_cast<std::int32_t>(i % blocks * in_block + i / blocks);
-    }
+        : scale_(hn::Set(FloatTag(), to.scale)),
+          factor_(hn::Set(FloatTag(), 1 / to.scale * StepWords::one)),
+          zero_(static_cast<float>(to.zero_point)),
+          start_(hn::Set(FloatTag(), (zero_ + 0.5F) * StepWords::one + most_off)),
+          turns_(hn::LoadDup128(ByteTag(), turns)),
+          order_(order_of_blocks()) {}
 
-    /// `sure` is false where some may be wrong: of what lies next to a middle, and of results
-    /// beyond 16 bits.
+    /// Some may be wrong where `least_behind` says so: of what lies next to a middle, and of
+    /// results beyond 16 bits.
     template <typename T>
-    HWY_INLINE hn::Vec<ByteTag> of(const float* HWY_RESTRICT from, bool& sure) const {
-        Quarter steps[4], behind[4];
-        sums_of(from, steps, behind);
-        const auto least = hn::Min(hn::Min(behind[0], behind[1]), hn::Min(behind[2], behind[3]));
-        const auto is_middle = hn::Eq(least, hn::Zero(QuarterTag()));
-        const Words words(steps);
-        // Both, for one branch is less than two.
-        const bool is_apart = hn::AllFalse(QuarterTag(), is_middle);
-        const bool is_within = hn::AllFalse(WordTag(), words.beyond());
-        sure = (static_cast<int>(is_apart) & static_cast<int>(is_within)) != 0;
-        return in_order(narrowed_words<T>(words.lo, words.hi));
+    HWY_INLINE hn::Vec<ByteTag> of(const float* HWY_RESTRICT from,
+                                   StepWords::Behind& least_behind) const {
+        const FloatTag d;
+        Quarter fixed[4];
+        REEF_UNROLL for (std::size_t k = 0; k < 4; ++k) fixed[k] =
+            nearest(sums_of(hn::LoadU(d, from + k * hn::Lanes(d))));
+        const StepWords steps(fixed);
+        least_behind = steps.least_behind;
+        const auto by_turns = narrowed_words<T>(steps.words[0], steps.words[1]);
+        return in_order(hn::TableLookupBytes(by_turns, turns_));
     }
 
     /// The same with middles settled, which takes twice as long; `known` is false of results beyond
-    /// 16 bits. Only for machines that round the difference from a product once.
+    /// 14 bits. Only for machines that round the difference from a product once.
     template <typename T>
-    HWY_NOINLINE hn::Vec<ByteTag> settled(const float* HWY_RESTRICT from, bool& known) const {
-        const hn::ScalableTag<float> d;
-        Quarter steps[4], behind[4];
-        sums_of(from, steps, behind);
-        REEF_UNROLL for (std::size_t k = 0; k < 4; ++k) steps[k] =
-            less_below_middles(hn::LoadU(d, from + k * hn::Lanes(d)), steps[k], behind[k]);
-        const Words words(steps);
-        known = hn::AllFalse(WordTag(), words.beyond());
-        return in_order(narrowed_words<T>(words.lo, words.hi));
+    HWY_INLINE hn::Vec<ByteTag> settled(const float* HWY_RESTRICT from, bool& known) const {
+        const FloatTag d;
+        Quarter steps[4];
+        known = true;
+        REEF_UNROLL for (std::size_t k = 0; k < 4; ++k) {
+            const auto values = hn::LoadU(d, from + k * hn::Lanes(d));
+            const auto sums = sums_of(values);
+            // What is no number is not below it either.
+            known = known && hn::AllTrue(d, hn::Lt(hn::Abs(sums), hn::Set(d, 0x1p30F)));
+            steps[k] = steps_by_middles(values, nearest(sums));
+        }
+        return in_order(narrowed_bytes<T>(steps));
     }
 
   private:
-    // Of sums from 2^11 to 2^12 the last bit is 2^-12. Floats are ordered as their bits are, so
-    // that those of others, less the bits of `rounder`, are beyond every result's limits on the
-    // same side; and of sums below 2^-5, from 2^27 on, or that are no numbers, beyond 16 bits.
-    static constexpr int point = 12;
-    static constexpr float rounder = 0x1.8p11F;
+    using FloatTag = hn::ScalableTag<float>;
+    using Floats = hn::Vec<FloatTag>;
+    using Order = decltype(hn::SetTableIndices(QuarterTag(), std::declval<std::int32_t*>()));
+    static constexpr std::size_t in_block = 16 / sizeof(std::int32_t);
 
-    struct Words {
-        HWY_INLINE explicit Words(const Quarter (&steps)[4])
-            : lo(hn::ReorderDemote2To(WordTag(), steps[0], steps[1])),
-              hi(hn::ReorderDemote2To(WordTag(), steps[2], steps[3])) {}
-        [[nodiscard]] HWY_INLINE hn::Mask<WordTag> beyond() const {
-            const WordTag d16;
-            return hn::Or(hn::Eq(hn::Max(lo, hi), hn::Set(d16, INT16_MAX)),
-                          hn::Eq(hn::Min(lo, hi), hn::Set(d16, INT16_MIN)));
-        }
+    /// Of four vectors, two of which come by turns within 16 bytes: one behind the other there.
+    alignas(16) static constexpr std::uint8_t turns[16] = {0, 2,  4,  6,  1, 3,  5,  7,
+                                                           8, 10, 12, 14, 9, 11, 13, 15};
 
-        hn::Vec<WordTag> lo, hi;
-    };
-
-    /// Whole steps, and what is behind the point.
-    HWY_INLINE void sums_of(const float* HWY_RESTRICT from, Quarter (&steps)[4],
-                            Quarter (&behind)[4]) const {
-        const hn::ScalableTag<float> d;
-        const QuarterTag d32;
-        const auto origin = hn::Set(d, rounder + 0.5F + zero_);
-        const auto zero = hn::Set(d32, std::bit_cast<std::int32_t>(rounder));
-        REEF_UNROLL for (std::size_t k = 0; k < 4; ++k) {
-            const auto values = hn::LoadU(d, from + k * hn::Lanes(d));
-            const auto sum = hn::MulAdd(values, hn::Set(d, reciprocal_), origin);
-            const auto fixed = hn::Sub(hn::BitCast(d32, sum), zero);
-            steps[k] = hn::ShiftRight<point>(fixed);
-            behind[k] = hn::And(fixed, hn::Set(d32, (1 << point) - 1));
-        }
+    /// Blocks of 16 bytes hold four values of each vector: those of one vector side by side.
+    static Order order_of_blocks() {
+        std::int32_t order[HWY_MAX_BYTES / sizeof(std::int32_t)] = {};
+        const std::size_t blocks = hn::Lanes(QuarterTag()) / in_block;
+        for (std::size_t i = 0; i < hn::Lanes(QuarterTag()); ++i)
+            order[i] = static_cast<std::int32_t>(i % blocks * in_block + i / blocks);
+        return hn::SetTableIndices(QuarterTag(), order);
     }
 
-    /// One step less where the value is below the middle, or in it and below 0: away from 0.
-    template <class V>
-    HWY_INLINE Quarter less_below_middles(V values, Quarter steps, Quarter behind) const {
-        const hn::DFromV<V> d;
+    /// StepWords's numbers.
+    HWY_INLINE Floats sums_of(Floats values) const { return hn::MulAdd(values, factor_, start_); }
+
+    /// Of a doubtful number one step less where the value is below the middle, or in it and below
+    /// 0: away from 0.
+    HWY_INLINE Quarter steps_by_middles(Floats values, Quarter fixed) const {
+        const FloatTag d;
         const QuarterTag d32;
+        const Quarter steps = hn::ShiftRight<16>(fixed);
+        const Quarter behind = hn::And(fixed, hn::Set(d32, 0xFFFF));
+        const auto is_sure = hn::Gt(behind, hn::Set(d32, 2 * most_off));
         const auto middle = hn::Sub(hn::ConvertTo(d, steps), hn::Set(d, zero_ + 0.5F));
-        const auto above = hn::NegMulAdd(middle, hn::Set(d, scale_), values);
+        const auto above = hn::NegMulAdd(middle, scale_, values);
         const auto none = hn::Zero(d);
         const auto is_less =
             hn::Or(hn::Lt(above, none), hn::And(hn::Eq(above, none), hn::Lt(values, none)));
         const auto less = hn::VecFromMask(d32, hn::RebindMask(d32, is_less));
-        return hn::Add(steps, hn::IfThenElseZero(hn::Eq(behind, hn::Zero(d32)), less));
+        return hn::Add(steps, hn::IfThenZeroElse(is_sure, less));
     }
 
     HWY_INLINE hn::Vec<ByteTag> in_order(hn::Vec<ByteTag> bytes) const {
         if constexpr (HWY_MAX_BYTES == 16) return bytes;
-        const auto as_steps = hn::BitCast(QuarterTag(), bytes);
-        const auto order = hn::SetTableIndices(QuarterTag(), order_);
-        return hn::BitCast(ByteTag(), hn::TableLookupLanes(as_steps, order));
+        return hn::BitCast(ByteTag(),
+                           hn::TableLookupLanes(hn::BitCast(QuarterTag(), bytes), order_));
     }
 
-    float scale_, reciprocal_, zero_;
-    std::int32_t order_[HWY_MAX_BYTES / sizeof(std::int32_t)] = {};
+    Floats scale_, factor_;
+    float zero_;
+    Floats start_;
+    hn::Vec<ByteTag> turns_;
+    Order order_;
 };
+
+/// Of as many values as a vector has bytes, some of which ByteSteps does not know: apart, so that
+/// the others keep nothing for them in memory.
+template <typename T>
+HWY_NOINLINE void settle(const float* in, T* out, AffineParameters to) {
+    const ByteTag bytes;
+    bool known = false;
+    if (HWY_NATIVE_FMA)
+        hn::StoreU(ByteSteps(to).settled<T>(in, known), bytes,
+                   reinterpret_cast<std::uint8_t*>(out));
+    if (!known) rounded_run(in, out, hn::Lanes(bytes), to);
+}
 
 /// How many of the first values are done.
 template <typename T>
@@ -197,14 +204,25 @@ HWY_INLINE std::size_t whole_vectors(const float* in, T* out, std::size_t count,
     const ByteTag bytes;
     const ByteSteps steps(to);
     const std::size_t lanes = hn::Lanes(bytes);
+    StepWords::Behind behind[2];
+    const auto vector_at = [&](std::size_t i, StepWords::Behind& least_behind) HWY_ATTR {
+        hn::StoreU(steps.of<T>(in + i, least_behind), bytes,
+                   reinterpret_cast<std::uint8_t*>(out + i));
+    };
     std::size_t i = 0;
+    // One branch for two.
+    for (; i + 2 * lanes <= count; i += 2 * lanes) {
+        vector_at(i, behind[0]);
+        vector_at(i + lanes, behind[1]);
+        if (HWY_LIKELY(StepWords::are_sure(hn::Min(behind[0], behind[1]), ByteSteps::most_off)))
+            continue;
+        settle(in + i, out + i, to);
+        settle(in + i + lanes, out + i + lanes, to);
+    }
     for (; i + lanes <= count; i += lanes) {
-        auto* const bytes_out = reinterpret_cast<std::uint8_t*>(out + i);
-        bool known = false;
-        hn::StoreU(steps.of<T>(in + i, known), bytes, bytes_out);
-        if (HWY_LIKELY(known)) continue;
-        if (HWY_NATIVE_FMA) hn::StoreU(steps.settled<T>(in + i, known), bytes, bytes_out);
-        if (!known) rounded_run(in + i, out + i, lanes, to);
+        vector_at(i, behind[0]);
+        if (HWY_UNLIKELY(!StepWords::are_sure(behind[0], ByteSteps::most_off)))
+            settle(in + i, out + i, to);
     }
     return i;
 }

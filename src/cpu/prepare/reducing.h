@@ -55,6 +55,22 @@ struct DividedMean {
     }
 };
 
+/// The first two in float32: of x, the sum less `zero_points`, the integer below x * factor +
+/// start, of a negative x less twice the offset, unless that lies next to an integer. The offset is
+/// what roundings in front of the last one add.
+struct MeanInFloat {
+    bool pays = false;
+    std::int32_t zero_points = 0;
+    double factor = 0, start = 0, offset = 0;
+};
+/// Of `count` bytes; of other means there are none.
+[[nodiscard]] MeanInFloat in_float(const ScaledMean& mean, std::size_t count);
+[[nodiscard]] MeanInFloat in_float(const DividedMean<std::int8_t>& mean, std::size_t count);
+template <typename Mean>
+[[nodiscard]] MeanInFloat in_float(const Mean& /*mean*/, std::size_t /*count*/) {
+    return {};
+}
+
 /// One quantisation for input and output: the fraction is dropped.
 template <typename T>
 struct TruncatedMean {

@@ -10,6 +10,7 @@
 //                              (LanesMean); otherwise in input order
 // Bytes agree on all MEAN vectors recorded from it: 36 of int8 and uint8, 18 of int16.
 #include <array>
+#include <cmath>
 #include <optional>
 
 #include "cpu/prepare/kernels.h"
@@ -127,6 +128,20 @@ Result<ScaledMean> scaled_mean(AffineParameters in, AffineParameters out, std::i
                       out.zero_point - static_cast<std::int32_t>(shift)};
 }
 
+/// What rounding a sum's product with a multiplier adds: a shift to the right rounds once more.
+double first_rounding(Multiplier multiplier) {
+    return multiplier.shift < 0 ? std::ldexp(0.5, multiplier.shift) : 0;
+}
+
+double real_factor(Multiplier multiplier) {
+    return std::ldexp(multiplier.multiplier, multiplier.shift - 31);
+}
+
+/// The sum of so many bytes is a float32.
+constexpr std::size_t most_bytes = 65536;
+/// What a byte's range is multiplied to where means in float32 pay, and what they are added to.
+constexpr double most_steps = 384, most_bias = 256;
+
 template <typename T>
 PreparedKernel special_mean(const OperatorView& op, Reduction reduction,
                             const PrepareOptions& options) {
@@ -187,6 +202,30 @@ PreparedKernel float_mean(const OperatorView& op, Reduction reduction,
 }
 
 }  // namespace
+
+MeanInFloat in_float(const ScaledMean& mean, std::size_t count) {
+    const double factor = real_factor(mean.multiplier);
+    if (count > most_bytes || factor * 255 * static_cast<double>(count) > most_steps ||
+        std::abs(mean.bias) > most_bias)
+        return {};
+    const double offset = first_rounding(mean.multiplier);
+    return {.pays = true, .factor = factor, .start = mean.bias + 0.5 + offset, .offset = offset};
+}
+
+/// Half the count, without its fraction, is added to the integer next to x times the multiplier,
+/// which begins half before itself: the integer below the quotient is that of (x times the
+/// multiplier + both halves + first_rounding()) / count.
+MeanInFloat in_float(const DividedMean<std::int8_t>& mean, std::size_t count) {
+    const double factor = real_factor(mean.multiplier);
+    if (count > most_bytes || factor * 255 > most_steps) return {};
+    const int half = mean.count / 2;
+    const double rounded = (half + 0.5 + first_rounding(mean.multiplier)) / mean.count;
+    return {.pays = true,
+            .zero_points = mean.zero_points,
+            .factor = factor / mean.count,
+            .start = mean.zero_point + rounded,
+            .offset = rounded - 0.5};
+}
 
 PreparedKernel prepare_mean(const OperatorView& op, const PrepareOptions& options) {
     Reduction reduction = REEF_TRY(

@@ -58,12 +58,14 @@ PreparedKernel quantized_product(const OperatorView& op, Broadcast broadcast,
 }  // namespace
 
 ProductInFloat in_float(const ProductParameters& p) {
-    // A left shift may wrap: there is no product in float32 of the same value.
-    if (p.multiplier.shift > 0) return {};
+    // A quarter of 255 * 255 at most. A left shift may wrap: there is no product in float32 of the
+    // same value.
     const int shift = p.multiplier.shift;
-    return {.scale = std::ldexp(static_cast<float>(p.multiplier.multiplier), shift - 31),
-            .offset = shift < 0 ? std::ldexp(0.5F, shift) : 0.0F,
-            .doubt = 0x1p-13F};
+    if (shift > -2) return {};
+    return {.pays = true,
+            .scale = std::ldexp(static_cast<float>(p.multiplier.multiplier), shift - 31),
+            .offset = std::ldexp(0.5F, shift),
+            .shift = -shift};
 }
 
 PreparedKernel prepare_mul(const OperatorView& op, const PrepareOptions& options) {

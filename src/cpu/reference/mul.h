@@ -29,12 +29,13 @@ struct QuantizedProduct {
 };
 
 /// The same product in float32, before the zero point: the integer nearest to product * scale +
-/// offset, of a negative product - offset, unless that lies less than `doubt` from the middle
-/// between two. The offset is what the first of two roundings adds (StageRow in
-/// cpu/fast/channel_blocks.h).
+/// offset, of a negative product - offset, unless that lies next to the middle between two. The
+/// offset is what the first of two roundings adds (StageRow in cpu/fast/channel_blocks.h), half of
+/// 2^-shift. It pays where results, and zero points beside them, have 15 bits.
 struct ProductInFloat {
+    bool pays = false;
     float scale = 0, offset = 0;
-    float doubt = 1;
+    int shift = 0;
 };
 [[nodiscard]] ProductInFloat in_float(const ProductParameters& p);
 
