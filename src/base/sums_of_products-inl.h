@@ -85,6 +85,30 @@ HWY_INLINE V add_quad_products(D /*d*/, [[maybe_unused]] V a, [[maybe_unused]] V
     return sum;
 }
 
+/// a[2i] * b[2i] + a[2i + 1] * b[2i + 1] in lane i, of unsigned bytes `a` and signed ones `b` whose
+/// sums have 16 bits: where they would not, x86 saturates. `d` is the tag of the sums, int16.
+template <class D, class V8, class V = hwy::HWY_NAMESPACE::Vec<D>>
+HWY_INLINE V pair_products_of_bytes(D d, V8 a, V8 b) {
+    namespace hn = hwy::HWY_NAMESPACE;
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_EMU128
+    (void)d;
+    if constexpr (sizeof(a.raw) == 16) return V{_mm_maddubs_epi16(a.raw, b.raw)};
+#if HWY_MAX_BYTES >= 32
+    if constexpr (sizeof(a.raw) == 32) return V{_mm256_maddubs_epi16(a.raw, b.raw)};
+#endif
+#if HWY_MAX_BYTES >= 64
+    if constexpr (sizeof(a.raw) == 64) return V{_mm512_maddubs_epi16(a.raw, b.raw)};
+#endif
+#else
+    const hn::RebindToUnsigned<D> du;
+    const V odd = hn::BitCast(d, hn::ShiftRight<8>(hn::BitCast(du, a)));
+    const V even = hn::And(hn::BitCast(d, a), hn::Set(d, 0xFF));
+    const V signs = hn::BitCast(d, b);
+    return hn::Add(hn::Mul(even, hn::ShiftRight<8>(hn::ShiftLeft<8>(signs))),
+                   hn::Mul(odd, hn::ShiftRight<8>(signs)));
+#endif
+}
+
 /// Whether the machine adds products of two bytes up to 16 bits, and no more.
 inline constexpr bool has_bounded_quad_products =
     HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_SSE4;
@@ -95,17 +119,8 @@ template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
 HWY_INLINE V add_bounded_quad_products(D d, [[maybe_unused]] V a, [[maybe_unused]] V b, V sum) {
     static_assert(sizeof(D) > 0 && has_bounded_quad_products);
     const hwy::HWY_NAMESPACE::Repartition<std::int16_t, D> d16;
-    auto pairs = hwy::HWY_NAMESPACE::Zero(d16);
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_SSE4
-    if constexpr (sizeof(pairs.raw) == 16) pairs.raw = _mm_maddubs_epi16(a.raw, b.raw);
-#endif
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
-    if constexpr (sizeof(pairs.raw) == 32) pairs.raw = _mm256_maddubs_epi16(a.raw, b.raw);
-#endif
-#if HWY_TARGET == HWY_AVX3
-    if constexpr (sizeof(pairs.raw) == 64) pairs.raw = _mm512_maddubs_epi16(a.raw, b.raw);
-#endif
-    return add_pair_products(d, pairs, hwy::HWY_NAMESPACE::Set(d16, 1), sum);
+    return add_pair_products(d, pair_products_of_bytes(d16, a, b), hwy::HWY_NAMESPACE::Set(d16, 1),
+                             sum);
 }
 
 /// The same as add_quad_products() of any bytes.

@@ -16,6 +16,8 @@
 #include "base/worker_pool.h"
 #include "cpu/fast/blended_row.h"
 #include "cpu/fast/channel_runs-inl.h"
+#include "cpu/fast/resize_rounding-inl.h"
+#include "cpu/fast/row_pieces.h"
 #include "cpu/fast/row_taps-inl.h"
 #include "cpu/prepare/resizing.h"
 
@@ -86,37 +88,6 @@ HWY_INLINE void blend_row(const T* HWY_RESTRICT in, const BlendedRow<Sample, Lan
             const auto fraction = hn::Load(d, blend.fractions.get() + at);
             store_blended(d, blended(d, left, right, fraction, blend.bits), out + at);
         });
-}
-
-/// store(i, to) writes a vector's results of an output row's elements from i on.
-template <typename T, class D, class Store>
-HWY_INLINE void each_result(D d, std::size_t count, T* HWY_RESTRICT out, const Store& store) {
-    const std::size_t lanes = hn::Lanes(d);
-    std::size_t i = 0;
-    for (; i + lanes <= count; i += lanes) store(i, out + i);
-    if (i == count) return;
-    T last[HWY_MAX_BYTES];
-    store(i, last);
-    std::copy_n(last, count - i, out + i);
-}
-
-/// The nearest to a sum's 2^-kBits, halves away from zero.
-template <int kBits, class D, class V = hn::Vec<D>>
-HWY_INLINE V rounded(D d, V sum) {
-    const V sign = hn::ShiftRight<8 * sizeof(hn::TFromD<D>) - 1>(sum);
-    return hn::ShiftRight<kBits>(hn::Add(hn::Add(sum, sign), hn::Set(d, 1 << (kBits - 1))));
-}
-
-template <class D>
-HWY_INLINE hn::Vec<D> narrow_rounded(D d, hn::Vec<D> sum, std::int8_t /*of*/) {
-    return rounded<8>(d, sum);
-}
-/// Sums up to 2^16.
-template <class D>
-HWY_INLINE hn::Vec<D> narrow_rounded(D d, hn::Vec<D> sum, std::uint8_t /*of*/) {
-    const hn::RebindToUnsigned<D> unsigned_d;
-    return hn::BitCast(
-        d, hn::ShiftRight<8>(hn::BitCast(unsigned_d, hn::Add(sum, hn::Set(d, 1 << 7)))));
 }
 
 template <typename T>
@@ -225,20 +196,32 @@ HWY_EXPORT(resize_lanes);
 using FixedBlend = BlendedRow<FixedSample, std::int32_t>;
 using FloatBlend = BlendedRow<FloatSample, float>;
 
-void blend_fast(const std::uint8_t* in, const FixedBlend& row, std::int32_t* wide,
-                std::int16_t* out) {
-    HWY_DYNAMIC_DISPATCH(blend_narrow_u8)(in, row, wide, out);
+/// Scratch of blend_fast().
+template <typename Sample, typename Lane>
+std::size_t wide_bytes(const BlendedRow<Sample, Lane>& blend) {
+    return blend.fractions ? hwy::RoundUpTo(blend.row.length, row_multiple) * sizeof(Lane) : 0;
 }
-void blend_fast(const std::int8_t* in, const FixedBlend& row, std::int32_t* wide,
-                std::int16_t* out) {
-    HWY_DYNAMIC_DISPATCH(blend_narrow_i8)(in, row, wide, out);
+std::size_t wide_bytes(const RowOfPieces& /*row*/) {
+    return 0;
 }
-void blend_fast(const std::int8_t* in, const FixedBlend& row, std::int32_t* wide,
-                std::int32_t* out) {
-    HWY_DYNAMIC_DISPATCH(blend_i8)(in, row, wide, out);
+
+void blend_fast(const std::uint8_t* in, const FixedBlend& row, std::byte* wide, std::int16_t* out) {
+    HWY_DYNAMIC_DISPATCH(blend_narrow_u8)
+    (in, row, reinterpret_cast<std::int32_t*>(wide), out);
 }
-void blend_fast(const std::uint8_t* in, const FloatBlend& row, float* wide, float* out) {
-    HWY_DYNAMIC_DISPATCH(blend_u8)(in, row, wide, out);
+void blend_fast(const std::int8_t* in, const FixedBlend& row, std::byte* wide, std::int16_t* out) {
+    HWY_DYNAMIC_DISPATCH(blend_narrow_i8)
+    (in, row, reinterpret_cast<std::int32_t*>(wide), out);
+}
+void blend_fast(const std::int8_t* in, const FixedBlend& row, std::byte* wide, std::int32_t* out) {
+    HWY_DYNAMIC_DISPATCH(blend_i8)(in, row, reinterpret_cast<std::int32_t*>(wide), out);
+}
+void blend_fast(const std::uint8_t* in, const FloatBlend& row, std::byte* wide, float* out) {
+    HWY_DYNAMIC_DISPATCH(blend_u8)(in, row, reinterpret_cast<float*>(wide), out);
+}
+template <typename T>
+void blend_fast(const T* in, const RowOfPieces& row, std::byte* /*wide*/, std::int16_t* out) {
+    blend_pieces(in, row, out);
 }
 void mix_fast(const RowPair<std::int16_t>& rows, std::size_t count, std::uint8_t* out) {
     HWY_DYNAMIC_DISPATCH(mix_narrow_u8)(rows, count, out);
@@ -250,26 +233,20 @@ void mix_fast(const RowPair<std::int32_t>& rows, std::size_t count, std::int8_t*
     HWY_DYNAMIC_DISPATCH(mix_i8)(rows, count, out);
 }
 
-/// Blended rows hold `Blend`.
-template <typename T, typename Sample, typename Lane, typename Blend>
+/// Blended rows hold `Blend`; `Row` says how they come from the input's.
+template <typename T, typename Row, typename Blend>
 class FastResize final : public Kernel {
   public:
-    struct Bits {
-        int rows = 0, columns = 0;
-    };
-    FastResize(const ResizeShape& shape, std::vector<Sample> rows, std::vector<Sample> columns,
-               Bits bits, int threads)
+    using Sample = std::conditional_t<std::is_same_v<Blend, float>, FloatSample, FixedSample>;
+
+    FastResize(const ResizeShape& shape, std::vector<Sample> rows, int row_bits, Row blend,
+               int threads)
         : batches_(static_cast<std::size_t>(shape.batches)),
           input_height_(static_cast<std::size_t>(shape.input_height)),
-          row_bits_(bits.rows),
+          row_bits_(row_bits),
           rows_(std::move(rows)),
-          blend_(blended_row<Lane>(std::move(columns),
-                                   {.channels = static_cast<std::size_t>(shape.channels),
-                                    .length = static_cast<std::size_t>(shape.input_width) *
-                                              static_cast<std::size_t>(shape.channels)},
-                                   bits.columns, HWY_DYNAMIC_DISPATCH(resize_lanes)())),
+          blend_(std::move(blend)),
           blended_length_(hwy::RoundUpTo(blend_.length(), row_multiple)),
-          wide_length_(blend_.fractions ? hwy::RoundUpTo(blend_.row.length, row_multiple) : 0),
           threads_(static_cast<std::size_t>(threads)) {}
 
     [[nodiscard]] std::string name() const override {
@@ -290,7 +267,7 @@ class FastResize final : public Kernel {
 
   private:
     [[nodiscard]] std::size_t worker_bytes() const {
-        return 2 * blended_length_ * sizeof(Blend) + wide_length_ * sizeof(Lane);
+        return 2 * blended_length_ * sizeof(Blend) + wide_bytes(blend_);
     }
 
     /// Output rows [begin, end) over all batches.
@@ -298,7 +275,7 @@ class FastResize final : public Kernel {
                      std::byte* scratch) const {
         Blend* blended[2] = {reinterpret_cast<Blend*>(scratch),
                              reinterpret_cast<Blend*>(scratch) + blended_length_};
-        auto* wide = reinterpret_cast<Lane*>(scratch + 2 * blended_length_ * sizeof(Blend));
+        std::byte* const wide = scratch + 2 * blended_length_ * sizeof(Blend);
         const T* held[2] = {nullptr, nullptr};
         for (std::size_t i = begin; i < end; ++i) {
             const Sample& row = rows_[i % rows_.size()];
@@ -320,6 +297,8 @@ class FastResize final : public Kernel {
             T* out = frame.out<T>(0) + i * blend_.length();
             if constexpr (std::is_same_v<Blend, float>) HWY_DYNAMIC_DISPATCH(mix_u8)
             (pair, {needed[0], needed[1], row.fraction, blend_}, blend_.length(), out);
+            else if constexpr (std::is_same_v<Row, RowOfPieces>)
+                mix_pieces(pair, blend_.length(), out);
             else mix_fast(pair, blend_.length(), out);
         }
     }
@@ -327,8 +306,8 @@ class FastResize final : public Kernel {
     std::size_t batches_, input_height_;
     int row_bits_;
     std::vector<Sample> rows_;
-    BlendedRow<Sample, Lane> blend_;
-    std::size_t blended_length_, wide_length_, threads_;
+    Row blend_;
+    std::size_t blended_length_, threads_;
 };
 
 constexpr int narrow_bits = 8;
@@ -363,9 +342,11 @@ std::optional<int> narrow_axis(const std::vector<Sample>& samples,
     return narrow_bits - std::countr_zero(all);
 }
 
+/// Where both have so many bits, columns have `most_column_bits`, or as near to that as may be.
 template <typename Sample>
 std::optional<NarrowSamples> narrow_samples(const std::vector<Sample>& rows,
-                                            const std::vector<Sample>& columns) {
+                                            const std::vector<Sample>& columns,
+                                            int most_column_bits) {
     NarrowSamples narrow;
     const auto row_bits = narrow_axis(rows, narrow.rows);
     const auto column_bits = narrow_axis(columns, narrow.columns);
@@ -373,21 +354,47 @@ std::optional<NarrowSamples> narrow_samples(const std::vector<Sample>& rows,
     if (!row_bits || !column_bits || *row_bits + *column_bits > narrow_bits ||
         *column_bits == narrow_bits)
         return std::nullopt;
-    narrow.column_bits = std::min(narrow_bits - *row_bits, narrow_bits - 1);
+    narrow.column_bits = std::clamp(most_column_bits, *column_bits, narrow_bits - *row_bits);
     narrow.row_bits = narrow_bits - narrow.column_bits;
     for (FixedSample& row : narrow.rows) row.fraction >>= narrow_bits - narrow.row_bits;
     for (FixedSample& column : narrow.columns) column.fraction >>= narrow_bits - narrow.column_bits;
     return narrow;
 }
 
-template <typename T>
-std::unique_ptr<Kernel> narrow_resize(const ResizeShape& shape, NarrowSamples samples,
-                                      int threads) {
-    return std::make_unique<FastResize<T, FixedSample, std::int32_t, std::int16_t>>(
-        shape, std::move(samples.rows), std::move(samples.columns),
-        typename FastResize<T, FixedSample, std::int32_t, std::int16_t>::Bits{samples.row_bits,
-                                                                              samples.column_bits},
+RowOfPixels row_of(const ResizeShape& shape) {
+    const auto channels = static_cast<std::size_t>(shape.channels);
+    return {.channels = channels, .length = static_cast<std::size_t>(shape.input_width) * channels};
+}
+
+template <typename T, typename Blend, typename Lane, typename Sample>
+std::unique_ptr<Kernel> resize_by_lanes(const ResizeShape& shape, std::vector<Sample> rows,
+                                        int row_bits, std::vector<Sample> columns, int column_bits,
+                                        int threads) {
+    using Row = BlendedRow<Sample, Lane>;
+    return std::make_unique<FastResize<T, Row, Blend>>(
+        shape, std::move(rows), row_bits,
+        blended_row<Lane>(std::move(columns), row_of(shape), column_bits,
+                          HWY_DYNAMIC_DISPATCH(resize_lanes)()),
         threads);
+}
+
+/// None where fractions have too many bits.
+template <typename T, typename Sample>
+std::unique_ptr<Kernel> narrow_resize(const ResizeShape& shape, const std::vector<Sample>& rows,
+                                      const std::vector<Sample>& columns, int threads) {
+    constexpr int most_bits =
+        std::is_signed_v<T> ? RowOfPieces::most_bits_of_int8 : RowOfPieces::most_bits_of_uint8;
+    auto samples = narrow_samples(rows, columns, most_bits);
+    if (!samples) return nullptr;
+    const RowOfPixels row = row_of(shape);
+    if (has_row_pieces() && row.channels > 0 && row.channels % RowOfPieces::piece == 0 &&
+        samples->column_bits <= most_bits)
+        return std::make_unique<FastResize<T, RowOfPieces, std::int16_t>>(
+            shape, std::move(samples->rows), samples->row_bits,
+            row_of_pieces(samples->columns, row, samples->column_bits), threads);
+    return resize_by_lanes<T, std::int16_t, std::int32_t>(
+        shape, std::move(samples->rows), samples->row_bits, std::move(samples->columns),
+        samples->column_bits, threads);
 }
 
 }  // namespace
@@ -396,22 +403,19 @@ std::unique_ptr<Kernel> fast_resize_bilinear(const ResizeShape& shape,
                                              std::vector<FloatSample> rows,
                                              std::vector<FloatSample> columns, int threads) {
     apply_simd_choice();
-    if (auto narrow = narrow_samples(rows, columns))
-        return narrow_resize<std::uint8_t>(shape, std::move(*narrow), threads);
-    using Resize = FastResize<std::uint8_t, FloatSample, float, float>;
-    return std::make_unique<Resize>(shape, std::move(rows), std::move(columns), Resize::Bits{},
-                                    threads);
+    if (auto narrow = narrow_resize<std::uint8_t>(shape, rows, columns, threads)) return narrow;
+    return resize_by_lanes<std::uint8_t, float, float>(shape, std::move(rows), 0,
+                                                       std::move(columns), 0, threads);
 }
 
 std::unique_ptr<Kernel> fast_resize_bilinear(const ResizeShape& shape,
                                              std::vector<FixedSample> rows,
                                              std::vector<FixedSample> columns, int threads) {
+    constexpr int bits = 10;
     apply_simd_choice();
-    if (auto narrow = narrow_samples(rows, columns))
-        return narrow_resize<std::int8_t>(shape, std::move(*narrow), threads);
-    using Resize = FastResize<std::int8_t, FixedSample, std::int32_t, std::int32_t>;
-    return std::make_unique<Resize>(shape, std::move(rows), std::move(columns),
-                                    Resize::Bits{.rows = 10, .columns = 10}, threads);
+    if (auto narrow = narrow_resize<std::int8_t>(shape, rows, columns, threads)) return narrow;
+    return resize_by_lanes<std::int8_t, std::int32_t, std::int32_t>(
+        shape, std::move(rows), bits, std::move(columns), bits, threads);
 }
 
 }  // namespace reef::cpu

@@ -72,18 +72,9 @@ struct Columns {
 template <class Rows>
 HWY_INLINE hn::Vec<Bytes> load_blocks(const Rows& rows, std::size_t first) {
     const hn::CappedTag<std::uint8_t, chunk> d;
-    const auto block = [&](std::size_t b) HWY_ATTR {
+    return joined_blocks([&](std::size_t b) HWY_ATTR {
         return hn::LoadU(d, reinterpret_cast<const std::uint8_t*>(rows(first + 4 * b)));
-    };
-    if constexpr (blocks == 1) {
-        return block(0);
-    } else if constexpr (blocks == 2) {
-        return hn::Combine(Bytes(), block(1), block(0));
-    } else {
-        const hn::Half<Bytes> half;
-        return hn::Combine(Bytes(), hn::Combine(half, block(3), block(2)),
-                           hn::Combine(half, block(1), block(0)));
-    }
+    });
 }
 
 /// The first 16 columns of rows, which a function gives by their index; 0 where `valid` is.
