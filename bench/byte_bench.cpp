@@ -29,6 +29,10 @@ Operand bytes(Shape shape, ElementType type = int8, float scale = 0.05F) {
     return {type, std::move(shape), model::per_tensor(scale, type == int8 ? -3 : 125)};
 }
 
+Operand probabilities(Shape shape, ElementType type = int8) {
+    return {type, std::move(shape), model::per_tensor(1.0F / 256, type == int8 ? -128 : 0)};
+}
+
 std::string text_of(Op op, ElementType type, const Shape& in, std::string_view note) {
     return fmt::format("{} {} {}{}{}", model::builtin_name(op), name_of(type),
                        model::shape_text(in), note.empty() ? "" : " ", note);
@@ -124,12 +128,12 @@ void add_functions(Cases& cases) {
         cases.add(op, {bytes({1, 160, 160, 16}), bytes({1, 160, 160, 16})},
                   {bytes({1, 160, 160, 16})});
     cases.add(Op::hard_swish, {bytes({1, 160, 160, 16})}, {bytes({1, 160, 160, 16}, int8, 0.04F)});
-    const auto probabilities = [](Shape shape) {
-        return Operand{int8, std::move(shape), model::per_tensor(1.0F / 256, -128)};
-    };
     cases.add(Op::logistic, {bytes({1, 160, 160, 16})}, {probabilities({1, 160, 160, 16})});
+    // XNNPACK of 2022 has it of uint8.
     for (const Shape& rows : {Shape{33600, 16}, Shape{64, 1000}, Shape{1, 1001}})
-        cases.add(Op::softmax, {bytes(rows)}, {probabilities(rows)}, model::SoftmaxOptions{1});
+        for (const ElementType type : {int8, uint8})
+            cases.add(Op::softmax, {bytes(rows, type)}, {probabilities(rows, type)},
+                      model::SoftmaxOptions{1});
     for (const Shape& in : {Shape{1, 8, 8, 2048}, Shape{1, 7, 7, 1280}, Shape{1, 224, 224, 3}})
         cases.add(Op::mean, {bytes(in), constant_of({1, 2})}, {bytes({1, in[3]}, int8, 0.02F)},
                   model::ReducerOptions{});
@@ -170,10 +174,11 @@ Cases of_memory() {
               model::AddOptions{});
     cases.add(Op::mul, {of(image, 0.05127F), of(image, 0.03119F)}, {of(image, 0.1973F)},
               model::MulOptions{});
-    cases.add(Op::logistic, {of(image)}, {{int8, image, model::per_tensor(1.0F / 256, -128)}});
+    cases.add(Op::logistic, {of(image)}, {probabilities(image)});
     const Shape rows{1 << 21, 16};
-    cases.add(Op::softmax, {of(rows)}, {{int8, rows, model::per_tensor(1.0F / 256, -128)}},
-              model::SoftmaxOptions{1});
+    for (const ElementType type : {int8, uint8})
+        cases.add(Op::softmax, {bytes(rows, type)}, {probabilities(rows, type)},
+                  model::SoftmaxOptions{1});
     cases.add(Op::concatenation, {of(image), of(image)}, {of({1, 2048, 2048, 16})},
               model::ConcatenationOptions{.axis = 3}, "twice");
     const Operand floats{ElementType::float32, image};

@@ -14,7 +14,10 @@
 //               times                   of them, and times_lower_quartile, times_upper_quartile of
 //                                       the rounds' own
 //               least_times, kept       its bound, and whether it is kept
-//               core_distance_ns        a word to the other core and back; null with one core
+//               core_distance_ns        a word to the other core and back, the median of the
+//                                       rounds', and core_distance_least_ns and
+//                                       core_distance_most_ns: a virtual machine's cores change
+//                                       their places; null with one core
 //               machine_times           how many times as much both cores multiply without memory
 //                                       as one does, the median of the rounds'; null where it is
 //                                       not known (peers/two_threads.h)
@@ -46,6 +49,7 @@
 #include "peers/networks.h"
 #include "peers/random_input.h"
 #include "peers/two_threads.h"
+#include "quantile.h"
 #include "reef/cpu/kernel_set.h"
 #include "reef/cpu/placer.h"
 #include "reef/graph/executor.h"
@@ -62,8 +66,8 @@ constexpr double long_ms = 5, least_times_of_long = 1.8, least_times_of_short = 
 
 struct ThreadRow {
     std::string network;
-    TwoThreads threads{};  ///< milliseconds
-    std::optional<double> core_distance_ns{};
+    TwoThreads threads{};                     ///< milliseconds
+    std::vector<double> core_distances_ns{};  ///< of the rounds
     double after_run_ms = 0;
     std::string problem{};
 
@@ -133,9 +137,9 @@ Status measure(const std::string& path, int rounds, ThreadRow& row) {
     Executor two = REEF_TRY(Executor::create(model, {.placers = {cpu::placer()}, .threads = 2}));
     fill(one);
     fill(two);
-    row.core_distance_ns = core_distance_ns();
     for (int round = 0; round < rounds; ++round) {
         const double one_ms = REEF_TRY(least_of_turn(one));
+        if (const auto distance = core_distance_ns()) row.core_distances_ns.push_back(*distance);
         const auto gain = gain_of_two_threads();
         const double two_ms = REEF_TRY(least_of_turn(two));
         row.threads.note(one_ms, two_ms, gain);
@@ -182,6 +186,12 @@ Status print_operators(const std::string& path, int rounds) {
     return {};
 }
 
+std::string distances_text(const std::vector<double>& ns) {
+    if (ns.empty()) return "-";
+    const auto [least, most] = std::ranges::minmax(ns);
+    return fmt::format("{:.0f}-{:.0f}", least, most);
+}
+
 void print(const ThreadRow& row, bool bounds) {
     if (!row.problem.empty()) {
         fmt::print("{:58} not run: {}\n", row.network, row.problem);
@@ -191,11 +201,11 @@ void print(const ThreadRow& row, bool bounds) {
         return value ? fmt::format("{:.{}f}", *value, digits) : "-";
     };
     fmt::print(
-        "{:58} {:8.3f} {:8.3f} {:6.2f} {:>6.2f} {:>6.2f} {:6.2f} {:>7} {:>7} {:>7} {:9.2f}  {}\n",
+        "{:58} {:8.3f} {:8.3f} {:6.2f} {:>6.2f} {:>6.2f} {:6.2f} {:>7} {:>7} {:>9} {:9.2f}  {}\n",
         row.network, row.threads.least_one(), row.threads.least_two(), row.threads.times(),
         row.threads.times_quantile(0.25), row.threads.times_quantile(0.75), row.bound(),
         text(row.threads.machine(), 2), text(row.threads.of_machine(), 2),
-        text(row.core_distance_ns, 0), row.after_run_ms,
+        distances_text(row.core_distances_ns), row.after_run_ms,
         !bounds      ? ""
         : row.kept() ? "kept"
                      : "NOT KEPT");
@@ -207,6 +217,10 @@ Json json_of(std::optional<double> value) {
 
 Json json_of(const ThreadRow& row) {
     if (!row.problem.empty()) return {{"network", row.network}, {"problem", row.problem}};
+    const auto distance = [&](double part) {
+        const auto& ns = row.core_distances_ns;
+        return ns.empty() ? Json() : Json(bench::quantile(ns, part));
+    };
     return {{"network", row.network},
             {"one_ms", row.threads.least_one()},
             {"two_ms", row.threads.least_two()},
@@ -215,7 +229,9 @@ Json json_of(const ThreadRow& row) {
             {"times_upper_quartile", row.threads.times_quantile(0.75)},
             {"least_times", row.bound()},
             {"kept", row.kept()},
-            {"core_distance_ns", json_of(row.core_distance_ns)},
+            {"core_distance_ns", distance(0.5)},
+            {"core_distance_least_ns", distance(0)},
+            {"core_distance_most_ns", distance(1)},
             {"machine_times", json_of(row.threads.machine())},
             {"of_machine", json_of(row.threads.of_machine())},
             {"after_run_ms", row.after_run_ms}};
@@ -223,7 +239,7 @@ Json json_of(const ThreadRow& row) {
 
 int bench(std::vector<std::string> models, int rounds, bool json, bool bounds) {
     if (!json)
-        fmt::print("{:58} {:>8} {:>8} {:>6} {:>13} {:>6} {:>7} {:>7} {:>7} {:>9}   on {}\n",
+        fmt::print("{:58} {:>8} {:>8} {:>6} {:>13} {:>6} {:>7} {:>7} {:>9} {:>9}   on {}\n",
                    "least wall ms, ratios", "one", "two", "times", "quartiles", "bound", "machine",
                    "of that", "apart ns", "after run", cpu::simd_target());
     Json list = Json::array();
