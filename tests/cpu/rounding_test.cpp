@@ -131,15 +131,15 @@ TEST_P(EveryPair, OfElementsGivesThePlainKernelsByte) {
             numbers_of_a.scale[0] = 0.01F * static_cast<float>(pick(random, 1, 9));
             numbers_of_out.scale[0] = 0.01F * static_cast<float>(pick(random, 1, 16));
         }
-        // Every shift to the right that there is, of the sum and of one element; products with one
-        // to the left, some of which wrap.
+        // Every shift to the right that there is; products with one to the left, too, some of which
+        // wrap.
         if (round % 5 == 3) {
             const bool a_is_small = pick(random, 0, 1) == 0;
             numbers_of_a.scale[0] = std::ldexp(0.01F, a_is_small ? -pick(random, 0, 33) : 0);
             numbers_of_b.scale[0] = std::ldexp(0.01F, a_is_small ? 0 : -pick(random, 0, 33));
             numbers_of_out.scale[0] =
                 GetParam() == Op::mul ? std::ldexp(numbers_of_a.scale[0] * numbers_of_b.scale[0],
-                                                   -pick(random, 0, 20))
+                                                   pick(random, -20, 33))
                                       : std::ldexp(0.01F, pick(random, 1, 13));
         }
         const auto a = builder.input("a", type, shape, numbers_of_a);

@@ -319,7 +319,7 @@ struct Resizing {
 Resizing random_resizing(std::mt19937& random) {
     const std::int32_t length = pick(random, 0, 2) == 0 ? 70 : 12;
     Resizing one{.in = {pick(random, 1, 2), pick(random, 1, 12), pick(random, 1, length),
-                        pick(random, 1, 40)},
+                        pick(random, 0, 5) == 0 ? 32 * pick(random, 1, 4) : pick(random, 1, 40)},
                  .size = {pick(random, 1, 40), pick(random, 1, 40)},
                  .form = pick(random, 0, 2)};
     if (pick(random, 0, 1) == 0) return one;
@@ -354,9 +354,6 @@ TEST(Vectorised, ResizeBilinearEqualsThePlainOne) {
     }
 }
 
-/// Ordinary numbers up to any number of steps; every other time halves and what is next to them,
-/// and random bits, so that infinities and what is no number are among them, too; or one of these
-/// among numbers that leave no doubt, which would hide it.
 /// Of some scales the one whose reciprocal float32 rounds up, or down, the most.
 float scale_of_a_rounded_reciprocal(std::mt19937& random, bool up) {
     float farthest = 0;
@@ -371,6 +368,9 @@ float scale_of_a_rounded_reciprocal(std::mt19937& random, bool up) {
     return farthest;
 }
 
+/// Ordinary numbers up to any number of steps; every other time halves and what is next to them,
+/// and random bits, so that infinities and what is no number are among them, too; or one of these
+/// among numbers that leave no doubt, which would hide it.
 TEST(Vectorised, QuantizeOfFloatsEqualsThePlainOne) {
     std::mt19937 random(15);
     for (int round = 0; round < rounds; ++round) {

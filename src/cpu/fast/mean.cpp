@@ -7,7 +7,6 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <type_traits>
 
@@ -68,16 +67,10 @@ HWY_INLINE V means_of(D d, V sums, const FloatMean<T>& mean, const Quotient& /*b
 template <typename T>
 HWY_INLINE bool store_sure_means(const QuadSums<QuarterTag>& sums, const MeanInFloat& mean,
                                  T* out) {
-    // Of up to 384 steps, 1.5 * 2^24 last bits, and a bias of 256: 1.5 for the factor, 1 each for
-    // the product and the sum, 1 for what that starts from, half each for the number and for what
-    // is subtracted.
-    constexpr std::uint16_t most_off = 6;
     const hn::ScalableTag<float> df;
     const QuarterTag d32;
-    const auto factor = hn::Set(df, static_cast<float>(mean.factor * StepWords::one));
-    const auto start = hn::Set(df, static_cast<float>(mean.start * StepWords::one + most_off));
-    const auto twice =
-        hn::Set(d32, static_cast<std::int32_t>(std::lround(2 * mean.offset * StepWords::one)));
+    const auto factor = hn::Set(df, mean.factor), start = hn::Set(df, mean.start);
+    const auto twice = hn::Set(d32, mean.twice_the_offset);
     Quarter fixed[4];
     REEF_UNROLL for (std::size_t k = 0; k < 4; ++k) {
         const auto x = hn::Sub(sums.of[k], hn::Set(d32, mean.zero_points));
@@ -91,7 +84,7 @@ HWY_INLINE bool store_sure_means(const QuadSums<QuarterTag>& sums, const MeanInF
     const auto bytes = narrowed_words<T>(steps.words[0], steps.words[1]);
     hn::StoreU(hn::TableLookupBytes(bytes, hn::LoadDup128(ByteTag(), pairs)), ByteTag(),
                reinterpret_cast<std::uint8_t*>(out));
-    return steps.are_sure(most_off);
+    return steps.are_sure(MeanInFloat::most_off);
 }
 
 #endif
@@ -107,7 +100,7 @@ HWY_INLINE void mean_vectors(D d, const T* in, const Window& window, const Mean&
     for (std::size_t v = 0; v < kVectors; ++v) {
         T* const to = out + v * hn::Lanes(d);
 #if HWY_TARGET != HWY_SCALAR
-        if constexpr (std::is_same_v<D, ByteTag>)
+        if constexpr (has_float_form<Mean> && std::is_same_v<D, ByteTag>)
             if (first.pays && store_sure_means(sums[v], first, to)) continue;
 #endif
         for (auto& lane : sums[v].of)
@@ -262,8 +255,9 @@ void means_fast(const T* in, const MeanShape& shape, const Mean& mean, const Mea
 template <typename T, typename Mean>
 class FastMean final : public Kernel {
   public:
-    FastMean(const MeanShape& shape, const Mean& mean)
-        : shape_(shape), mean_(mean), first_(in_float(mean, shape.reduced)) {}
+    FastMean(const MeanShape& shape, const Mean& mean) : shape_(shape), mean_(mean) {
+        if constexpr (has_float_form<Mean>) first_ = in_float(mean, shape.reduced);
+    }
 
     [[nodiscard]] std::string name() const override {
         return "mean fast " + std::string(simd_target());

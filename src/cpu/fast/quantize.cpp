@@ -108,7 +108,7 @@ class ByteSteps {
         const FloatTag d;
         Quarter fixed[4];
         REEF_UNROLL for (std::size_t k = 0; k < 4; ++k) fixed[k] =
-            nearest(sums_of(hn::LoadU(d, from + k * hn::Lanes(d))));
+            StepWords::of_any(sums_of(hn::LoadU(d, from + k * hn::Lanes(d))));
         const StepWords steps(fixed);
         least_behind = steps.least_behind;
         const auto by_turns = narrowed_words<T>(steps.words[0], steps.words[1]);
@@ -127,7 +127,7 @@ class ByteSteps {
             const auto sums = sums_of(values);
             // What is no number is not below it either.
             known = known && hn::AllTrue(d, hn::Lt(hn::Abs(sums), hn::Set(d, 0x1p30F)));
-            steps[k] = steps_by_middles(values, nearest(sums));
+            steps[k] = steps_by_middles(values, StepWords::of_any(sums));
         }
         return in_order(narrowed_bytes<T>(steps));
     }
@@ -216,8 +216,9 @@ HWY_INLINE std::size_t whole_vectors(const float* in, T* out, std::size_t count,
         vector_at(i + lanes, behind[1]);
         if (HWY_LIKELY(StepWords::are_sure(hn::Min(behind[0], behind[1]), ByteSteps::most_off)))
             continue;
-        settle(in + i, out + i, to);
-        settle(in + i + lanes, out + i + lanes, to);
+        for (std::size_t v = 0; v < 2; ++v)
+            if (!StepWords::are_sure(behind[v], ByteSteps::most_off))
+                settle(in + i + v * lanes, out + i + v * lanes, to);
     }
     for (; i + lanes <= count; i += lanes) {
         vector_at(i, behind[0]);

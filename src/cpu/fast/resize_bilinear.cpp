@@ -95,12 +95,9 @@ HWY_INLINE void mix_narrow(const RowPair<std::int16_t>& rows, std::size_t count,
                            T* HWY_RESTRICT out) {
     const hn::ScalableTag<std::int16_t> d;
     const hn::Rebind<T, decltype(d)> d8;
-    const auto above = hn::Set(d, static_cast<std::int16_t>((1 << rows.bits) - rows.fraction));
-    const auto below = hn::Set(d, static_cast<std::int16_t>(rows.fraction));
+    const NarrowMix<T> words(rows);
     each_result(d, count, out, [&](std::size_t i, T* to) HWY_ATTR {
-        const auto sum = hn::Add(hn::Mul(hn::Load(d, rows.lower + i), above),
-                                 hn::Mul(hn::Load(d, rows.upper + i), below));
-        hn::StoreU(hn::DemoteTo(d8, narrow_rounded(d, sum, T{})), d8, to);
+        hn::StoreU(hn::DemoteTo(d8, words(i)), d8, to);
     });
 }
 

@@ -12,6 +12,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "cpu/fast/blended_row.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace reef::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
@@ -46,6 +48,28 @@ HWY_INLINE hn::Vec<D> narrow_rounded(D d, hn::Vec<D> sum, std::uint8_t /*of*/) {
     return hn::BitCast(
         d, hn::ShiftRight<8>(hn::BitCast(unsigned_d, hn::Add(sum, hn::Set(d, 1 << 7)))));
 }
+
+/// Words of a row of T between two blended rows.
+template <typename T>
+class NarrowMix {
+  public:
+    explicit NarrowMix(const RowPair<std::int16_t>& rows)
+        : lower_(rows.lower),
+          upper_(rows.upper),
+          above_(hn::Set(D(), static_cast<std::int16_t>((1 << rows.bits) - rows.fraction))),
+          below_(hn::Set(D(), static_cast<std::int16_t>(rows.fraction))) {}
+
+    HWY_INLINE hn::Vec<hn::ScalableTag<std::int16_t>> operator()(std::size_t i) const {
+        const auto sum = hn::Add(hn::Mul(hn::Load(D(), lower_ + i), above_),
+                                 hn::Mul(hn::Load(D(), upper_ + i), below_));
+        return narrow_rounded(D(), sum, T{});
+    }
+
+  private:
+    using D = hn::ScalableTag<std::int16_t>;
+    const std::int16_t *lower_, *upper_;
+    hn::Vec<D> above_, below_;
+};
 
 }  // namespace reef::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -100,17 +100,10 @@ void blend(const T* in, const RowOfPieces& row, std::int16_t* out) {
 template <typename T>
 void mix(const RowPair<std::int16_t>& rows, std::size_t count, T* out) {
     const ByteTag d8;
-    const WordTag d16;
-    const auto above = hn::Set(d16, static_cast<std::int16_t>((1 << rows.bits) - rows.fraction));
-    const auto below = hn::Set(d16, static_cast<std::int16_t>(rows.fraction));
-    const auto words_at = [&](std::size_t i) HWY_ATTR {
-        const auto sum = hn::Add(hn::Mul(hn::Load(d16, rows.lower + i), above),
-                                 hn::Mul(hn::Load(d16, rows.upper + i), below));
-        return narrow_rounded(d16, sum, T{});
-    };
+    const NarrowMix<T> words(rows);
     const std::size_t lanes = hn::Lanes(d8);
     each_result(d8, count, out, [&](std::size_t i, T* to) HWY_ATTR {
-        hn::StoreU(narrowed_words<T>(words_at(i), words_at(i + lanes / 2)), d8,
+        hn::StoreU(narrowed_words<T>(words(i), words(i + lanes / 2)), d8,
                    reinterpret_cast<std::uint8_t*>(to));
     });
 }

@@ -2,6 +2,10 @@
 // rows whose pixels fill no vector.
 #pragma once
 
+#include "base/vector_targets.h"
+// After it:
+#include <hwy/base.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

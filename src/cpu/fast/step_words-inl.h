@@ -13,6 +13,7 @@
 #include <cstdint>
 
 #include "cpu/fast/byte_blocks-inl.h"
+#include "cpu/fast/fixed_point-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace reef::cpu::HWY_NAMESPACE {
@@ -23,13 +24,24 @@ namespace hn = hwy::HWY_NAMESPACE;
 /// Whole steps below numbers with 16 bits behind the point, which float32 has computed. Wherever a
 /// byte has room for it, a number is off by less than `most_off` of its last bit, as who computes
 /// it says; numbers that start as much higher are sure unless less than twice that is behind their
-/// point. Beyond 16 bits x86 converts to the lowest number, behind whose point there is nothing,
-/// and ARM to the number's own side, or to 0 where it is none.
+/// point.
 struct StepWords {
     using BehindTag = hn::RebindToUnsigned<WordTag>;
     using Behind = hn::Vec<BehindTag>;
 
     static constexpr float one = 0x1p16F;
+
+    /// Of numbers that may have any value, or none: nothing is behind the point of those beyond 16
+    /// bits. x86 converts them, and what is no number, to the lowest of all, others to the largest
+    /// on their side, and what is no number to 0.
+    template <class V>
+    static HWY_INLINE Quarter of_any(V numbers) {
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_EMU128
+        return nearest(numbers);
+#else
+        return nearest(hn::Min(numbers, hn::Set(hn::DFromV<V>(), 0x7FFFp16F)));
+#endif
+    }
 
     /// Elements of words[0] are those of fixed[0] and fixed[1] by turns, from fixed[0] on.
     HWY_INLINE explicit StepWords(const Quarter (&fixed)[4]) {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <type_traits>
 
 #include "cpu/prepare/fixed_point.h"
 #include "cpu/prepare/kernel.h"
@@ -55,21 +56,27 @@ struct DividedMean {
     }
 };
 
-/// The first two in float32: of x, the sum less `zero_points`, the integer below x * factor +
-/// start, of a negative x less twice the offset, unless that lies next to an integer. The offset is
-/// what roundings in front of the last one add.
+/// The first two in float32, in units of 2^-16: of x, the sum less `zero_points`, the integer below
+/// x * factor + start, of a negative x less twice the offset. The offset is what roundings in front
+/// of the last one add.
 struct MeanInFloat {
+    /// That is off by less than so many units, and begins as many higher. Of up to 384 steps,
+    /// 1.5 * 2^24 units, and a bias of 256: 1.5 for the factor, 1 each for the product, the sum and
+    /// what that starts from, half each for its whole units and for what is subtracted.
+    static constexpr std::uint16_t most_off = 6;
+
     bool pays = false;
     std::int32_t zero_points = 0;
-    double factor = 0, start = 0, offset = 0;
+    float factor = 0, start = 0;
+    std::int32_t twice_the_offset = 0;
 };
-/// Of `count` bytes; of other means there are none.
+/// Of `count` bytes.
 [[nodiscard]] MeanInFloat in_float(const ScaledMean& mean, std::size_t count);
 [[nodiscard]] MeanInFloat in_float(const DividedMean<std::int8_t>& mean, std::size_t count);
+
 template <typename Mean>
-[[nodiscard]] MeanInFloat in_float(const Mean& /*mean*/, std::size_t /*count*/) {
-    return {};
-}
+inline constexpr bool has_float_form =
+    std::is_same_v<Mean, ScaledMean> || std::is_same_v<Mean, DividedMean<std::int8_t>>;
 
 /// One quantisation for input and output: the fraction is dropped.
 template <typename T>

@@ -137,6 +137,20 @@ double real_factor(Multiplier multiplier) {
     return std::ldexp(multiplier.multiplier, multiplier.shift - 31);
 }
 
+/// The integer below x * factor + start + offset, of a negative x - offset.
+struct RealMean {
+    double factor = 0, start = 0, offset = 0;
+};
+
+MeanInFloat in_units(const RealMean& mean, std::int32_t zero_points) {
+    constexpr double units = 65536;
+    return {.pays = true,
+            .zero_points = zero_points,
+            .factor = static_cast<float>(mean.factor * units),
+            .start = static_cast<float>((mean.start + mean.offset) * units + MeanInFloat::most_off),
+            .twice_the_offset = static_cast<std::int32_t>(std::lround(2 * mean.offset * units))};
+}
+
 /// The sum of so many bytes is a float32.
 constexpr std::size_t most_bytes = 65536;
 /// What a byte's range is multiplied to where means in float32 pay, and what they are added to.
@@ -208,8 +222,8 @@ MeanInFloat in_float(const ScaledMean& mean, std::size_t count) {
     if (count > most_bytes || factor * 255 * static_cast<double>(count) > most_steps ||
         std::abs(mean.bias) > most_bias)
         return {};
-    const double offset = first_rounding(mean.multiplier);
-    return {.pays = true, .factor = factor, .start = mean.bias + 0.5 + offset, .offset = offset};
+    return in_units(
+        {.factor = factor, .start = mean.bias + 0.5, .offset = first_rounding(mean.multiplier)}, 0);
 }
 
 /// Half the count, without its fraction, is added to the integer next to x times the multiplier,
@@ -220,11 +234,9 @@ MeanInFloat in_float(const DividedMean<std::int8_t>& mean, std::size_t count) {
     if (count > most_bytes || factor * 255 > most_steps) return {};
     const int half = mean.count / 2;
     const double rounded = (half + 0.5 + first_rounding(mean.multiplier)) / mean.count;
-    return {.pays = true,
-            .zero_points = mean.zero_points,
-            .factor = factor / mean.count,
-            .start = mean.zero_point + rounded,
-            .offset = rounded - 0.5};
+    return in_units(
+        {.factor = factor / mean.count, .start = mean.zero_point + 0.5, .offset = rounded - 0.5},
+        mean.zero_points);
 }
 
 PreparedKernel prepare_mean(const OperatorView& op, const PrepareOptions& options) {
