@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/sums_of_products-inl.h"
 #include "base/worker_pool.h"
 #include "cpu/fast/byte_sums-inl.h"
 #include "cpu/fast/channel_runs-inl.h"
@@ -290,9 +291,76 @@ void average_by_pixels(const Pooling& p, const ByteMean* means, const WindowRow<
     });
 }
 
+#if HWY_TARGET == HWY_SCALAR
+
+template <typename T>
+bool average_pairs(const Pooling& /*p*/, const ByteMean* /*means*/, const WindowRow<T>& /*row*/,
+                   T* /*out*/) {
+    return false;
+}
+
+#else
+
+/// Windows of two columns and 8 channels beside each other, all inside the input: 16 bytes of a row
+/// of theirs are a block, whose pixels' bytes are added in pairs. False where there are others, or
+/// fewer than fill a vector.
+template <typename T>
+bool average_pairs(const Pooling& p, const ByteMean* means, const WindowRow<T>& row, T* out) {
+    using D16 = hn::RebindToUnsigned<WordTag>;
+    const ByteTag d8;
+    const D16 d16;
+    constexpr std::size_t channels = 8, block = 2 * channels;
+    const std::size_t at_once = hn::Lanes(d8) / channels;
+    const auto windows = static_cast<std::size_t>(p.x.output);
+    const Extent whole = p.x.whole_windows();
+    if (row.channels != channels || p.x.filter != 2 || p.x.stride != 2 || p.x.padding != 0 ||
+        whole.begin != 0 || whole.end != p.x.output || windows < at_once)
+        return false;
+    const ByteMean& of_window = means[row.rows * 2];
+    const RoundedMean<T, D16> mean(d16, of_window);
+    const ByteLimits limits = limits_from_least<T>(p);
+    const auto least = hn::Set(d8, limits.min), most = hn::Set(d8, limits.max);
+    const auto from_least_value = hn::Set(
+        d16, static_cast<std::uint16_t>(static_cast<std::int32_t>(row.rows) * -2 * least_value<T>));
+    alignas(16) static constexpr std::uint8_t by_turns[16] = {0, 8,  1, 9,  2, 10, 3, 11,
+                                                              4, 12, 5, 13, 6, 14, 7, 15};
+    const auto turns = hn::LoadDup128(d8, by_turns), ones = hn::Set(d8, 1);
+    // Every other window: narrowing two vectors puts their blocks by turns.
+    const auto means_of = [&](std::size_t first) HWY_ATTR {
+        auto sum = from_least_value;
+        for (std::size_t y = 0; y < row.rows; ++y) {
+            const T* const pixels = row.first + y * row.pitch + first * block;
+            const auto pairs = hn::TableLookupBytes(
+                joined_blocks([&](std::size_t b) HWY_ATTR {
+                    return hn::LoadU(hn::CappedTag<std::uint8_t, block>(),
+                                     reinterpret_cast<const std::uint8_t*>(pixels) + 2 * b * block);
+                }),
+                turns);
+            const auto added =
+                std::is_signed_v<T>
+                    ? reef::HWY_NAMESPACE::pair_products_of_bytes(WordTag(), ones, pairs)
+                    : reef::HWY_NAMESPACE::pair_products_of_bytes(WordTag(), pairs, ones);
+            sum = hn::Add(sum, hn::BitCast(d16, added));
+        }
+        return hn::BitCast(WordTag(), mean(sum));
+    };
+    const auto group_at = [&](std::size_t first) HWY_ATTR {
+        const auto bytes = narrowed_words<std::uint8_t>(means_of(first), means_of(first + 1));
+        store_from_least(d8, hn::Min(hn::Max(bytes, least), most), out + first * channels);
+    };
+    std::size_t first = 0;
+    for (; first + at_once <= windows; first += at_once) group_at(first);
+    // The last ones may be averaged a second time.
+    if (first < windows) group_at(windows - at_once);
+    return true;
+}
+
+#endif
+
 template <std::size_t kVectors, typename T>
 void average_few_channels(const Pooling& p, FewChannels how, const ByteMean* means,
                           const WindowRow<T>& row, std::uint16_t* columns, T* out) {
+    if (average_pairs(p, means, row, out)) return;
     if (how == FewChannels::by_pixels) return average_by_pixels<kVectors>(p, means, row, out);
     average_by_columns<kVectors>(p, means, row, columns, out);
 }
