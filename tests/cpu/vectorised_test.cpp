@@ -171,6 +171,17 @@ TEST(Vectorised, AveragePoolEqualsThePlainOne) {
     expect_pools_like_the_plain_ones(Op::average_pool_2d, random);
 }
 
+/// Fewer windows than a vector has, as many, and some more; the last ones with fewer rows.
+TEST(Vectorised, MeansOfPairsOfPixelsEqualThePlainOnes) {
+    std::mt19937 random(51);
+    for (const ElementType type : byte_types)
+        for (std::int32_t width = 2; width < 40; width += 1 + width / 9)
+            for (const std::int32_t rows : {1, 2, 5})
+                for (const std::int32_t stride : {1, 2, 5})
+                    ASSERT_NO_FATAL_FAILURE(expect_pool_like_the_plain_one(
+                        Op::average_pool_2d, type, {{1, 7, width, 8}, rows, 2, stride, 2}, random));
+}
+
 TEST(Vectorised, MaxPoolEqualsThePlainOne) {
     std::mt19937 random(21);
     expect_pools_like_the_plain_ones(Op::max_pool_2d, random);
