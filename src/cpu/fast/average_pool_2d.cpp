@@ -301,9 +301,9 @@ bool average_pairs(const Pooling& /*p*/, const ByteMean* /*means*/, const Window
 
 #else
 
-/// Windows of two columns and 8 channels beside each other, all inside the input: 16 bytes of a row
-/// of theirs are a block, whose pixels' bytes are added in pairs. False where there are others, or
-/// fewer than fill a vector.
+/// Windows of two columns and 8 channels beside each other, all of whose columns lie inside the
+/// input: 16 bytes of a row of theirs are a block, whose pixels' bytes are added in pairs. False
+/// where there are others, or fewer than fill a vector.
 template <typename T>
 bool average_pairs(const Pooling& p, const ByteMean* means, const WindowRow<T>& row, T* out) {
     using D16 = hn::RebindToUnsigned<WordTag>;
@@ -314,7 +314,7 @@ bool average_pairs(const Pooling& p, const ByteMean* means, const WindowRow<T>& 
     const auto windows = static_cast<std::size_t>(p.x.output);
     const Extent whole = p.x.whole_windows();
     if (row.channels != channels || p.x.filter != 2 || p.x.stride != 2 || p.x.padding != 0 ||
-        whole.begin != 0 || whole.end != p.x.output || windows < at_once)
+        whole.end != p.x.output || windows < at_once)
         return false;
     const ByteMean& of_window = means[row.rows * 2];
     const RoundedMean<T, D16> mean(d16, of_window);
@@ -360,8 +360,11 @@ bool average_pairs(const Pooling& p, const ByteMean* means, const WindowRow<T>& 
 template <std::size_t kVectors, typename T>
 void average_few_channels(const Pooling& p, FewChannels how, const ByteMean* means,
                           const WindowRow<T>& row, std::uint16_t* columns, T* out) {
-    if (average_pairs(p, means, row, out)) return;
-    if (how == FewChannels::by_pixels) return average_by_pixels<kVectors>(p, means, row, out);
+    if (how == FewChannels::by_pixels) {
+        if (kVectors > 1 || !average_pairs(p, means, row, out))
+            average_by_pixels<kVectors>(p, means, row, out);
+        return;
+    }
     average_by_columns<kVectors>(p, means, row, columns, out);
 }
 

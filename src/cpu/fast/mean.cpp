@@ -77,6 +77,7 @@ HWY_INLINE bool store_sure_means(const QuadSums<QuarterTag>& sums, const MeanInF
         const auto real = hn::MulAdd(hn::ConvertTo(df, x), factor, start);
         fixed[k] = hn::Sub(nearest(real), hn::And(hn::BroadcastSignBit(x), twice));
     }
+    static_assert(StepWords::one == MeanInFloat::one);
     const StepWords steps(fixed);
     // Channels 4i and 4i + 1 are in one vector of words, 4i + 2 and 4i + 3 in the other.
     alignas(16) static constexpr std::uint8_t pairs[16] = {0, 1, 8,  9,  2, 3, 10, 11,

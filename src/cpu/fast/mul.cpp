@@ -92,8 +92,8 @@ class SureProducts {
         Quarter fixed[4];
         REEF_UNROLL for (std::size_t k = 0; k < 4; ++k) {
             const auto real = hn::MulAdd(hn::ConvertTo(df, products.of[k]), scale_, start_);
-            // Twice the offset less of a product below 0, whose upper 16 bits are ones: those that
-            // are left say so but for the last bit, or one where it is less.
+            // Twice the offset less of a product below 0, whose upper 16 bits are ones: 2^(16 - n)
+            // of n bits to the right, less the last bit; from n = 15 on that one.
             const auto twice = hn::ShiftRightSame(hn::BitCast(du32, products.of[k]), shift_);
             fixed[k] = hn::Sub(nearest(real), hn::BitCast(d32, twice));
         }

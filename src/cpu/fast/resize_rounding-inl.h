@@ -49,7 +49,7 @@ HWY_INLINE hn::Vec<D> narrow_rounded(D d, hn::Vec<D> sum, std::uint8_t /*of*/) {
         d, hn::ShiftRight<8>(hn::BitCast(unsigned_d, hn::Add(sum, hn::Set(d, 1 << 7)))));
 }
 
-/// Words of a row of T between two blended rows.
+/// Words of a row of T between two blended rows, from whole vectors of them on.
 template <typename T>
 class NarrowMix {
   public:

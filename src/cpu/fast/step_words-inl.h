@@ -32,8 +32,8 @@ struct StepWords {
     static constexpr float one = 0x1p16F;
 
     /// Of numbers that may have any value, or none: nothing is behind the point of those beyond 16
-    /// bits. x86 converts them, and what is no number, to the lowest of all, others to the largest
-    /// on their side, and what is no number to 0.
+    /// bits. x86 converts them all to the lowest int32. Others saturate, above to 0x7FFFFFFF, whose
+    /// lower half would look sure.
     template <class V>
     static HWY_INLINE Quarter of_any(V numbers) {
 #if HWY_ARCH_X86 && HWY_TARGET != HWY_EMU128

@@ -57,9 +57,11 @@ struct DividedMean {
 };
 
 /// The first two in float32, in units of 2^-16: of x, the sum less `zero_points`, the integer below
-/// x * factor + start, of a negative x less twice the offset. The offset is what roundings in front
-/// of the last one add.
+/// x * factor + start, of a negative x less twice the offset, unless that lies next to an integer
+/// (StepWords in cpu/fast/step_words-inl.h). The offset is what roundings in front of the last one
+/// add.
 struct MeanInFloat {
+    static constexpr float one = 0x1p16F;
     /// That is off by less than so many units, and begins as many higher. Of up to 384 steps,
     /// 1.5 * 2^24 units, and a bias of 256: 1.5 for the factor, 1 each for the product, the sum and
     /// what that starts from, half each for its whole units and for what is subtracted.

@@ -143,7 +143,7 @@ struct RealMean {
 };
 
 MeanInFloat in_units(const RealMean& mean, std::int32_t zero_points) {
-    constexpr double units = 65536;
+    constexpr double units = MeanInFloat::one;
     return {.pays = true,
             .zero_points = zero_points,
             .factor = static_cast<float>(mean.factor * units),
