@@ -108,8 +108,8 @@ TEST_P(EveryPair, OfElementsGivesThePlainKernelsByte) {
         columns[i] = static_cast<std::byte>(i % 256);
     }
     // Of products in float32 few are as far off as they may be.
-    const int rounds = GetParam() == Op::mul ? 1500 : 120;
-    for (int round = 0; round < rounds; ++round) {
+    const int quantisations = GetParam() == Op::mul ? 1500 : 120;
+    for (int round = 0; round < quantisations; ++round) {
         const ElementType type = signs[round % 2];
         const int spread = round % 4 == 0 ? 1 : round % 4 == 1 ? 8 : 2;
         const auto numbers = [&] {

@@ -316,8 +316,7 @@ bool average_pairs(const Pooling& p, const ByteMean* means, const WindowRow<T>& 
     if (row.channels != channels || p.x.filter != 2 || p.x.stride != 2 || p.x.padding != 0 ||
         whole.end != p.x.output || windows < at_once)
         return false;
-    const ByteMean& of_window = means[row.rows * 2];
-    const RoundedMean<T, D16> mean(d16, of_window);
+    const RoundedMean<T, D16> mean(d16, means[row.rows * 2]);
     const ByteLimits limits = limits_from_least<T>(p);
     const auto least = hn::Set(d8, limits.min), most = hn::Set(d8, limits.max);
     const auto from_least_value = hn::Set(
