@@ -45,10 +45,16 @@ class TwoThreads {
     /// Whether two threads are so many times as fast, or as large a part of the machine's gain.
     [[nodiscard]] bool keep(double least_times) const {
         constexpr double cores = 2;
-        return times() >= least_times || of_machine().value_or(0) >= least_times / cores;
+        return keep_by_themselves(least_times) || of_machine().value_or(0) >= least_times / cores;
     }
 
   private:
+    // A least time with one thread that others disturbed in all rounds says too much of two, which
+    // a quarter of the rounds' own ratios bear out then no more.
+    [[nodiscard]] bool keep_by_themselves(double least_times) const {
+        constexpr double upper_quartile = 0.75;
+        return times() >= least_times && times_quantile(upper_quartile) >= least_times;
+    }
     [[nodiscard]] std::optional<double> median_of_most(const std::vector<double>& rounds) const {
         if (rounds.empty() || 2 * rounds.size() < one_.size()) return std::nullopt;
         return bench::median(rounds);

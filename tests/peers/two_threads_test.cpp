@@ -26,6 +26,18 @@ TEST(TwoThreads, KeepABoundByThemselves) {
     EXPECT_FALSE(threads.keep(1.81));
 }
 
+// Rounds of one thread that others slowed down, and one of two threads that they did not.
+TEST(TwoThreads, KeepABoundByThemselvesInAQuarterOfTheRounds) {
+    TwoThreads threads;
+    for (int round = 0; round < 3; ++round) threads.note(17, 10, {});
+    EXPECT_FALSE(threads.keep(1.8));
+    threads.note(17, 9, {});
+    EXPECT_GT(threads.times(), 1.8);
+    EXPECT_FALSE(threads.keep(1.8));
+    threads.note(17, 9, {});
+    EXPECT_TRUE(threads.keep(1.8));
+}
+
 TEST(TwoThreads, KeepABoundByWhatTheMachineGains) {
     TwoThreads threads;
     threads.note(14, 10, 1.5);
