@@ -110,6 +110,7 @@ void add_windows(Cases& cases) {
     cases.add_resize(uint8, {1, 65, 65, 21}, 200, 200);
     cases.add_resize(uint8, {1, 96, 96, 3}, 192, 192);
     cases.add_resize(int8, {1, 24, 24, 64}, 48, 48);
+    cases.add_resize(int8, {1, 128, 128, 8}, 256, 256);
 }
 
 void add_functions(Cases& cases) {

@@ -49,8 +49,8 @@ class TwoThreads {
     }
 
   private:
-    // A least time with one thread that others disturbed in all rounds says too much of two, which
-    // a quarter of the rounds' own ratios bear out then no more.
+    // Where others slowed down one thread in every round its least time is too long, and says too
+    // much of two; the rounds' own ratios say less then.
     [[nodiscard]] bool keep_by_themselves(double least_times) const {
         constexpr double upper_quartile = 0.75;
         return times() >= least_times && times_quantile(upper_quartile) >= least_times;

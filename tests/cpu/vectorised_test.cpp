@@ -68,11 +68,41 @@ Resizing random_resizing(std::mt19937& random) {
     return one;
 }
 
+/// Of pixels that are whole pieces of 8 bytes, smaller and larger by powers of two: several output
+/// rows between two input rows, one between each two, and some that lie between none that another
+/// lies between. Every eighth is larger than what stays in a second-level cache.
+Resizing resizing_of_pieces(std::mt19937& random, int round) {
+    Resizing one{.in = {pick(random, 1, 2), pick(random, 1, 20), pick(random, 1, 40),
+                        8 * pick(random, 1, pick(random, 0, 1) == 0 ? 4 : 17)},
+                 .size = {},
+                 .form = pick(random, 0, 2)};
+    if (round % 8 == 0) one.in = {1, 70, 35 + pick(random, 0, 3), 8 * pick(random, 2, 3)};
+    for (const std::size_t i : {1U, 2U}) {
+        const std::int32_t factor =
+            round % 8 == 0 ? 4 : 1 << pick(random, 0, one.in[3] < 40 ? 4 : 2);
+        const auto larger = [&](std::int32_t length) {
+            return one.form == 1 ? (length - 1) * factor + 1 : length * factor;
+        };
+        const std::int32_t length = one.in[i];
+        const bool shrinks = round % 8 != 0 && pick(random, 0, 2) == 0;
+        one.in[i] = shrinks ? larger(length) : length;
+        one.size.push_back(shrinks ? length : larger(length));
+    }
+    // What is to the left lies nearer together than what is to the right.
+    if (round % 8 == 1) {
+        one.form = 0;
+        one.in[2] = 5 * pick(random, 1, 4);
+        one.size[1] = one.in[2] / 5 * 4;
+    }
+    return one;
+}
+
 TEST(Vectorised, ResizeBilinearEqualsThePlainOne) {
     std::mt19937 random(13);
-    for (int round = 0; round < 2 * rounds; ++round) {
-        const ElementType type = byte_types[round % 2];
-        const auto [in, size, form] = random_resizing(random);
+    for (int round = 0; round < 3 * rounds; ++round) {
+        const ElementType type = byte_types[random() % 2];
+        const auto [in, size, form] =
+            round % 3 == 0 ? resizing_of_pieces(random, round / 3) : random_resizing(random);
         const auto quantization = model::per_tensor(0.1F, 3);
         Builder builder("resize");
         const auto input = builder.input("in", type, in, quantization);

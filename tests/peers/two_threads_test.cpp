@@ -27,7 +27,7 @@ TEST(TwoThreads, KeepABoundByThemselves) {
 }
 
 // Rounds of one thread that others slowed down, and one of two threads that they did not.
-TEST(TwoThreads, KeepABoundByThemselvesInAQuarterOfTheRounds) {
+TEST(TwoThreads, KeepABoundByThemselvesWhereTheUpperQuartileDoes) {
     TwoThreads threads;
     for (int round = 0; round < 3; ++round) threads.note(17, 10, {});
     EXPECT_FALSE(threads.keep(1.8));

@@ -1,5 +1,6 @@
 // RESIZE_BILINEAR of bytes: every input row is blended along its columns once for all output rows
-// that lie beside it, which are mixed from two such rows.
+// that lie beside it, which are mixed from two such rows; where pixels are whole pieces of 8 bytes,
+// once for some of these, and no blended row is kept.
 #include "base/simd.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -8,6 +9,7 @@
 // After it, once per target:
 #include <hwy/highway.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <optional>
@@ -90,14 +92,29 @@ HWY_INLINE void blend_row(const T* HWY_RESTRICT in, const BlendedRow<Sample, Lan
         });
 }
 
+/// store(i, to) writes a vector's results of an output row's elements from i on.
+template <typename T, class D, class Store>
+HWY_INLINE void each_result(D d, std::size_t count, T* HWY_RESTRICT out, const Store& store) {
+    const std::size_t lanes = hn::Lanes(d);
+    std::size_t i = 0;
+    for (; i + lanes <= count; i += lanes) store(i, out + i);
+    if (i == count) return;
+    T last[HWY_MAX_BYTES];
+    store(i, last);
+    std::copy_n(last, count - i, out + i);
+}
+
 template <typename T>
 HWY_INLINE void mix_narrow(const RowPair<std::int16_t>& rows, std::size_t count,
                            T* HWY_RESTRICT out) {
     const hn::ScalableTag<std::int16_t> d;
     const hn::Rebind<T, decltype(d)> d8;
-    const NarrowMix<T> words(rows);
+    const auto above = hn::Set(d, static_cast<std::int16_t>((1 << rows.bits) - rows.fraction)),
+               below = hn::Set(d, static_cast<std::int16_t>(rows.fraction));
     each_result(d, count, out, [&](std::size_t i, T* to) HWY_ATTR {
-        hn::StoreU(hn::DemoteTo(d8, words(i)), d8, to);
+        const auto sum = hn::Add(hn::Mul(hn::Load(d, rows.lower + i), above),
+                                 hn::Mul(hn::Load(d, rows.upper + i), below));
+        hn::StoreU(hn::DemoteTo(d8, narrow_rounded(d, sum, T{})), d8, to);
     });
 }
 
@@ -198,9 +215,6 @@ template <typename Sample, typename Lane>
 std::size_t wide_bytes(const BlendedRow<Sample, Lane>& blend) {
     return blend.fractions ? hwy::RoundUpTo(blend.row.length, row_multiple) * sizeof(Lane) : 0;
 }
-std::size_t wide_bytes(const RowOfPieces& /*row*/) {
-    return 0;
-}
 
 void blend_fast(const std::uint8_t* in, const FixedBlend& row, std::byte* wide, std::int16_t* out) {
     HWY_DYNAMIC_DISPATCH(blend_narrow_u8)
@@ -215,10 +229,6 @@ void blend_fast(const std::int8_t* in, const FixedBlend& row, std::byte* wide, s
 }
 void blend_fast(const std::uint8_t* in, const FloatBlend& row, std::byte* wide, float* out) {
     HWY_DYNAMIC_DISPATCH(blend_u8)(in, row, reinterpret_cast<float*>(wide), out);
-}
-template <typename T>
-void blend_fast(const T* in, const RowOfPieces& row, std::byte* /*wide*/, std::int16_t* out) {
-    blend_pieces(in, row, out);
 }
 void mix_fast(const RowPair<std::int16_t>& rows, std::size_t count, std::uint8_t* out) {
     HWY_DYNAMIC_DISPATCH(mix_narrow_u8)(rows, count, out);
@@ -294,8 +304,6 @@ class FastResize final : public Kernel {
             T* out = frame.out<T>(0) + i * blend_.length();
             if constexpr (std::is_same_v<Blend, float>) HWY_DYNAMIC_DISPATCH(mix_u8)
             (pair, {needed[0], needed[1], row.fraction, blend_}, blend_.length(), out);
-            else if constexpr (std::is_same_v<Row, RowOfPieces>)
-                mix_pieces(pair, blend_.length(), out);
             else mix_fast(pair, blend_.length(), out);
         }
     }
@@ -305,6 +313,59 @@ class FastResize final : public Kernel {
     std::vector<Sample> rows_;
     Row blend_;
     std::size_t blended_length_, threads_;
+};
+
+/// Of pixels that are whole pieces; no blended row is kept.
+template <typename T>
+class PieceResize final : public Kernel {
+  public:
+    PieceResize(const ResizeShape& shape, std::vector<FixedSample> rows, int row_bits,
+                RowOfPieces row)
+        : batches_(static_cast<std::size_t>(shape.batches)),
+          input_height_(static_cast<std::size_t>(shape.input_height)),
+          row_bits_(row_bits),
+          rows_(std::move(rows)),
+          row_(std::move(row)),
+          most_rows_(batches_ * rows_.size() * row_.length() <= most_cached_output_bytes
+                         ? most_rows_of_pieces
+                         : most_rows_in_memory) {}
+
+    [[nodiscard]] std::string name() const override {
+        return "resize_bilinear fast " + std::string(simd_target());
+    }
+
+    [[nodiscard]] Status run(const Frame& frame) override {
+        constexpr std::size_t worth_a_thread = 1 << 13, shared_rows = 4;
+        if (row_.length() == 0) return {};
+        frame.pool.parallel_for(batches_ * rows_.size(),
+                                worth_a_thread / row_.length() + shared_rows,
+                                [&](std::size_t begin, std::size_t end, std::size_t /*worker*/) {
+                                    while (begin < end) begin += resize_some(frame, begin, end);
+                                });
+        return {};
+    }
+
+  private:
+    /// Of the output rows [begin, end) over all batches, the first ones; how many.
+    [[nodiscard]] std::size_t resize_some(const Frame& frame, std::size_t begin,
+                                          std::size_t end) const {
+        const std::size_t first = begin % rows_.size();
+        const std::size_t count = std::min({most_rows_, end - begin, rows_.size() - first});
+        resize_pieces(
+            {.image = frame.in<T>(0) + begin / rows_.size() * input_height_ * row_.row.length,
+             .rows = &rows_[first],
+             .count = count,
+             .bits = row_bits_,
+             .out = frame.out<T>(0) + begin * row_.length()},
+            row_);
+        return count;
+    }
+
+    std::size_t batches_, input_height_;
+    int row_bits_;
+    std::vector<FixedSample> rows_;
+    RowOfPieces row_;
+    std::size_t most_rows_;  ///< that are computed side by side
 };
 
 constexpr int narrow_bits = 8;
@@ -386,9 +447,9 @@ std::unique_ptr<Kernel> narrow_resize(const ResizeShape& shape, const std::vecto
     const RowOfPixels row = row_of(shape);
     if (has_row_pieces() && row.channels > 0 && row.channels % RowOfPieces::piece == 0 &&
         samples->column_bits <= most_bits)
-        return std::make_unique<FastResize<T, RowOfPieces, std::int16_t>>(
+        return std::make_unique<PieceResize<T>>(
             shape, std::move(samples->rows), samples->row_bits,
-            row_of_pieces(samples->columns, row, samples->column_bits), threads);
+            row_of_pieces(samples->columns, row, samples->column_bits));
     return resize_by_lanes<T, std::int16_t, std::int32_t>(
         shape, std::move(samples->rows), samples->row_bits, std::move(samples->columns),
         samples->column_bits, threads);
