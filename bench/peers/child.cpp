@@ -1,6 +1,7 @@
 #include "peers/child.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -66,7 +67,8 @@ Result<Child> Child::start(const std::vector<std::string>& command) {
 Child::Child(Child&& other) noexcept
     : pid_(std::exchange(other.pid_, 0)),
       to_(std::move(other.to_)),
-      from_(std::move(other.from_)) {}
+      from_(std::move(other.from_)),
+      read_(std::move(other.read_)) {}
 
 Child::~Child() {
     if (pid_ == 0) return;
@@ -81,13 +83,23 @@ Status Child::write_line(const std::string& line) {
     return {};
 }
 
-Result<std::string> Child::read_line() {
-    std::string line;
-    for (int next = 0; (next = std::fgetc(from_.get())) != EOF;) {
-        if (next == '\n') return line;
-        line.push_back(static_cast<char>(next));
+Result<std::string> Child::read_line(std::chrono::milliseconds most_silence) {
+    const int from = ::fileno(from_.get());
+    std::size_t end = 0;
+    while ((end = read_.find('\n')) == std::string::npos) {
+        pollfd readable{.fd = from, .events = POLLIN, .revents = 0};
+        if (::poll(&readable, 1, static_cast<int>(most_silence.count())) == 0) {
+            ::kill(pid_, SIGKILL);
+            return fail(Cause::io_failed, "the program says nothing");
+        }
+        std::array<char, 4096> some{};
+        const ssize_t count = ::read(from, some.data(), some.size());
+        if (count <= 0) return fail(Cause::io_failed, "the program has ended");
+        read_.append(some.data(), static_cast<std::size_t>(count));
     }
-    return fail(Cause::io_failed, "the program has ended");
+    std::string line = read_.substr(0, end);
+    read_.erase(0, end + 1);
+    return line;
 }
 
 }  // namespace reef::peers

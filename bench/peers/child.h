@@ -4,6 +4,7 @@
 #include <spawn.h>
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -30,8 +31,9 @@ class Child {
     ~Child();
 
     [[nodiscard]] Status write_line(const std::string& line);
-    /// Errors: io_failed when it has ended.
-    [[nodiscard]] Result<std::string> read_line();
+    /// Errors: io_failed when it has ended, or says nothing for so long: it is killed then.
+    [[nodiscard]] Result<std::string> read_line(
+        std::chrono::milliseconds most_silence = std::chrono::minutes(5));
 
   private:
     struct Close {
@@ -42,6 +44,7 @@ class Child {
 
     pid_t pid_;
     File to_, from_;
+    std::string read_{};  ///< and not yet returned
 };
 
 }  // namespace reef::peers
