@@ -10,7 +10,6 @@
 #include <cassert>
 #include <span>
 #include <type_traits>
-#include <utility>
 
 #include "base/sums_of_products-inl.h"
 #include "cpu/fast/byte_blocks-inl.h"
