@@ -90,7 +90,9 @@ Result<std::string> Child::read_line(std::chrono::milliseconds most_silence) {
         pollfd readable{.fd = from, .events = POLLIN, .revents = 0};
         if (::poll(&readable, 1, static_cast<int>(most_silence.count())) == 0) {
             ::kill(pid_, SIGKILL);
-            return fail(Cause::io_failed, "the program says nothing");
+            return fail(Cause::io_failed, "the program said nothing for too long and was killed",
+                        {},
+                        "run the benchmark again, without a real-time priority where it has one");
         }
         std::array<char, 4096> some{};
         const ssize_t count = ::read(from, some.data(), some.size());

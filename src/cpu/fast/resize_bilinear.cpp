@@ -240,6 +240,12 @@ void mix_fast(const RowPair<std::int32_t>& rows, std::size_t count, std::int8_t*
     HWY_DYNAMIC_DISPATCH(mix_i8)(rows, count, out);
 }
 
+/// Output rows of so many elements, several: neighbours share an input row's blends.
+constexpr std::size_t rows_worth_a_thread(std::size_t length) {
+    constexpr std::size_t elements = 1 << 13, shared_rows = 4;
+    return elements / length + shared_rows;
+}
+
 /// Blended rows hold `Blend`; `Row` says how they come from the input's.
 template <typename T, typename Row, typename Blend>
 class FastResize final : public Kernel {
@@ -262,13 +268,12 @@ class FastResize final : public Kernel {
     [[nodiscard]] std::size_t scratch_bytes() const override { return threads_ * worker_bytes(); }
 
     [[nodiscard]] Status run(const Frame& frame) override {
-        constexpr std::size_t worth_a_thread = 1 << 13, shared_rows = 4;
         if (blend_.length() == 0) return {};
-        frame.pool.parallel_for(
-            batches_ * rows_.size(), worth_a_thread / blend_.length() + shared_rows,
-            [&](std::size_t begin, std::size_t end, std::size_t worker) {
-                resize_rows(frame, begin, end, frame.scratch.data() + worker * worker_bytes());
-            });
+        frame.pool.parallel_for(batches_ * rows_.size(), rows_worth_a_thread(blend_.length()),
+                                [&](std::size_t begin, std::size_t end, std::size_t worker) {
+                                    resize_rows(frame, begin, end,
+                                                frame.scratch.data() + worker * worker_bytes());
+                                });
         return {};
     }
 
@@ -335,10 +340,8 @@ class PieceResize final : public Kernel {
     }
 
     [[nodiscard]] Status run(const Frame& frame) override {
-        constexpr std::size_t worth_a_thread = 1 << 13, shared_rows = 4;
         if (row_.length() == 0) return {};
-        frame.pool.parallel_for(batches_ * rows_.size(),
-                                worth_a_thread / row_.length() + shared_rows,
+        frame.pool.parallel_for(batches_ * rows_.size(), rows_worth_a_thread(row_.length()),
                                 [&](std::size_t begin, std::size_t end, std::size_t /*worker*/) {
                                     while (begin < end) begin += resize_some(frame, begin, end);
                                 });
