@@ -11,6 +11,7 @@
 #include <hwy/highway.h>
 
 #include "base/sums_of_products-inl.h"
+#include "base/upper_halves-inl.h"
 #include "cpu/fast/binary_run-inl.h"
 #include "cpu/fast/byte_blocks-inl.h"
 #include "cpu/fast/fixed_point-inl.h"
@@ -214,11 +215,13 @@ void add_run(const T* a, std::size_t a_step, const T* b, std::size_t b_step, T* 
 void add_run_u8(const std::uint8_t* a, std::size_t a_step, const std::uint8_t* b,
                 std::size_t b_step, std::uint8_t* out, std::size_t count, const FastSum& sum) {
     add_run(a, a_step, b, b_step, out, count, sum);
+    reef::HWY_NAMESPACE::clear_upper_halves();
 }
 
 void add_run_i8(const std::int8_t* a, std::size_t a_step, const std::int8_t* b, std::size_t b_step,
                 std::int8_t* out, std::size_t count, const FastSum& sum) {
     add_run(a, a_step, b, b_step, out, count, sum);
+    reef::HWY_NAMESPACE::clear_upper_halves();
 }
 
 }  // namespace reef::cpu::HWY_NAMESPACE

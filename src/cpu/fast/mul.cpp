@@ -10,6 +10,7 @@
 #include <hwy/highway.h>
 
 #include "base/sums_of_products-inl.h"
+#include "base/upper_halves-inl.h"
 #include "cpu/fast/binary_run-inl.h"
 #include "cpu/fast/byte_blocks-inl.h"
 #include "cpu/fast/fixed_point-inl.h"
@@ -151,10 +152,12 @@ void mul_run(const T* a, std::size_t a_step, const T* b, std::size_t b_step, T* 
 void mul_run_u8(const std::uint8_t* a, std::size_t a_step, const std::uint8_t* b,
                 std::size_t b_step, std::uint8_t* out, std::size_t count, const FastProduct& p) {
     mul_run(a, a_step, b, b_step, out, count, p);
+    reef::HWY_NAMESPACE::clear_upper_halves();
 }
 void mul_run_i8(const std::int8_t* a, std::size_t a_step, const std::int8_t* b, std::size_t b_step,
                 std::int8_t* out, std::size_t count, const FastProduct& p) {
     mul_run(a, a_step, b, b_step, out, count, p);
+    reef::HWY_NAMESPACE::clear_upper_halves();
 }
 
 }  // namespace reef::cpu::HWY_NAMESPACE

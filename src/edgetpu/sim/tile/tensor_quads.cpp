@@ -13,6 +13,7 @@
 #include <hwy/highway.h>
 
 #include "base/sums_of_products-inl.h"
+#include "base/upper_halves-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace reef::edgetpu::sim::HWY_NAMESPACE {
@@ -27,6 +28,7 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 using reef::HWY_NAMESPACE::add_quad_products;
+using reef::HWY_NAMESPACE::clear_upper_halves;
 
 constexpr std::size_t step_bytes = 4;
 
@@ -128,6 +130,7 @@ void prepare(QuadParameters& p, unsigned used) {
         prepare_wide(p);
     p.weighs_inputs = std::any_of(p.input_weight, p.input_weight + used,
                                   [](std::int32_t weight) { return weight != 0; });
+    clear_upper_halves();
 }
 
 struct Block {
