@@ -272,6 +272,11 @@ void ScalarCore::pass(const Instruction& instruction) {
     advance(instruction);
 }
 
+void ScalarCore::pass_up_to(const Instruction& last, std::size_t count) {
+    for (; count > 0 && (loaded_.bundles > 0 || function_.bundles > 0); --count) age();
+    pc_ = last.word + last.info->words;
+}
+
 Result<Effect> ScalarCore::execute(const Instruction& instruction) {
     if (!gate_open(instruction)) {
         pass(instruction);

@@ -103,6 +103,13 @@ class ScalarCore {
     [[nodiscard]] Result<Effect> execute(const Instruction& instruction);
     /// Goes past an instruction that the machine executed.
     void pass(const Instruction& instruction);
+    /// The same of `count` instructions that follow each other up to this one. Precondition: it
+    /// ends before end_of_body().
+    void pass_up_to(const Instruction& last, std::size_t count);
+    /// Word behind the body of the loop that is being executed; nothing: there is none.
+    [[nodiscard]] std::optional<std::size_t> end_of_body() const {
+        return loop_.behind != 0 ? std::optional(loop_.behind) : std::nullopt;
+    }
 
     /// Whether a scalar instruction's gate lets it run.
     [[nodiscard]] bool gate_open(const Instruction& instruction) const;

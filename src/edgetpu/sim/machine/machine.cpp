@@ -11,20 +11,14 @@
 namespace reef::edgetpu::sim {
 namespace {
 
-/// Instructions that are fetched before the scalar core comes to them.
-constexpr std::size_t ahead = 4;
 /// Scalar instructions in one turn: endless loops of the scalar core must not stop the rest.
 constexpr unsigned most_scalar_steps = 4096;
+/// Instructions in a queue. Those of the chip are finite; how long they are is not known, and no
+/// known program fills these.
+constexpr std::size_t most_waiting = 1U << 16U;
 /// In random order, rounds in which nothing moves before nothing ever will: an engine that could
 /// move is left out of so many with a chance of 2^-40.
 constexpr unsigned most_idle_rounds = 40;
-
-// Into the caches: tiles come to an instruction soon, and programs are larger than caches.
-void fetch(const ProgramInstruction& instruction) {
-    const auto* bytes = reinterpret_cast<const std::byte*>(&instruction);
-    constexpr std::size_t line = alignof(ProgramInstruction);
-    for (std::size_t at = 0; at < sizeof instruction; at += line) __builtin_prefetch(bytes + at);
-}
 
 }  // namespace
 
@@ -73,30 +67,45 @@ std::size_t Machine::room_for_messages(std::size_t size) {
     });
 }
 
-void Machine::ring_send(Ring ring, std::uint16_t tiles, bool scalar,
+// To some tiles, or to the scalar core.
+void Machine::send_some(Ring ring, std::uint16_t tiles, bool scalar,
                         std::span<const std::uint8_t> data) {
-    const auto r = static_cast<unsigned>(ring);
     (void)room_for_messages(data.size());
     const std::uint16_t message = messages_.put(data);
     if (scalar) to_core_.push(1, message);
+    to_tiles_[static_cast<unsigned>(ring)].push(tiles, message);
+}
+
+void Machine::ring_send(Ring ring, std::uint16_t tiles, bool scalar,
+                        std::span<const std::uint8_t> data) {
+    const auto r = static_cast<unsigned>(ring);
+    RingPlaces& places = to_tiles_[r];
+    if (!scalar && places.are_level(tiles)) {
+        messages_.put_to_all(r, places.pushed(), 1, data.size(), data.data());
+        places.push_to_all(1, messages_.to_all(r, data.size()));
+    } else {
+        send_some(ring, tiles, scalar, data);
+    }
     awake_ |= tiles;
-    to_tiles_[r].push(tiles, message);
     if (sure_room_[r] > 0) --sure_room_[r];
 }
 
 std::size_t Machine::ring_send_each(Ring ring, std::uint16_t tiles, std::size_t size,
                                     std::span<const std::uint8_t> data) {
     const auto r = static_cast<unsigned>(ring);
+    RingPlaces& places = to_tiles_[r];
     std::size_t sent = 0;
     while (data.size() >= size && ring_has_room(ring, tiles, false)) {
-        const std::size_t sure = std::max(sure_room_[r], 1U);
-        const auto messages = static_cast<std::uint32_t>(
-            std::min({data.size() / size, sure, room_for_messages(size)}));
-        to_tiles_[r].push_each(tiles, messages, [&] {
-            const std::uint16_t message = messages_.put(data.first(size));
-            data = data.subspan(size);
-            return message;
-        });
+        std::uint32_t messages = 1;
+        if (places.are_level(tiles)) {
+            messages = static_cast<std::uint32_t>(
+                std::min<std::size_t>(data.size() / size, sure_room_[r]));
+            messages_.put_to_all(r, places.pushed(), messages, size, data.data());
+            places.push_to_all(messages, messages_.to_all(r, size));
+        } else {
+            send_some(ring, tiles, false, data.first(size));
+        }
+        data = data.subspan(messages * size);
         sure_room_[r] -= std::min(sure_room_[r], messages);
         sent += messages;
     }
@@ -184,10 +193,7 @@ Status Machine::check_steps() const {
                 "its loops are endless or longer than those of any known program");
 }
 
-// The queues of the chip are finite; how long they are is not known, and no known program fills
-// these.
 bool Machine::may_issue(const ProgramInstruction& instruction) {
-    constexpr std::size_t most_waiting = 1U << 16U;
     if (most_issued_ < most_waiting) return true;
     std::size_t of_scalar = 0;
     for (const auto& engine : scalar_engines_)
@@ -199,21 +205,55 @@ bool Machine::may_issue(const ProgramInstruction& instruction) {
     return (scalar ? of_scalar : of_tiles) < most_waiting;
 }
 
+void Machine::issue_to_tiles(const ProgramInstruction& instruction, const TileIssue& issue) {
+    if (issue.tiles == 0) return;
+    // In its place: a copy would wait for the stores of its parts.
+    issued_.emplace_back(&instruction, issue.source_base.value_or(0), issue.source_base.has_value(),
+                         instruction.engine, issue.tiles);
+    if (monitor_) issued_after_.push_back(monitor_->release(core_actor));
+    awake_ |= issue.tiles;
+}
+
+// Instructions whose own bits say everything, from the first on, as many as may go on without a
+// look at anything else; how many. One at least is left behind them, in the loop's body, too.
+std::size_t Machine::issue_fixed(const Stream& stream, std::size_t first, std::size_t most) {
+    const std::span<const Dispatch> all(stream.dispatches);
+    std::size_t end = all.size();
+    if (const auto word = core_.end_of_body()) {
+        if (*word >= stream.at_word.size() || stream.at_word[*word] >= end) return 0;
+        end = stream.at_word[*word];
+    }
+    if (end <= first + 1 || most_issued_ >= most_waiting) return 0;
+    most = std::min({most, end - first - 1, most_waiting - most_issued_});
+    std::size_t count = 0;
+    for (; count < most && all[first + count].fixed; ++count) {
+        const Dispatch& at = all[first + count];
+        if (at.tiles == 0) continue;
+        issued_.emplace_back(&stream.instructions[first + count], 0, false, at.engine, at.tiles);
+        awake_ |= at.tiles;
+    }
+    if (count == 0) return 0;
+    core_.pass_up_to(stream.instructions[first + count - 1].source, count);
+    most_issued_ += count;
+    spend(count);
+    scalar_instructions_left_ -= count;
+    return count;
+}
+
 Status Machine::issue(const ProgramInstruction& instruction) {
     ++most_issued_;
-    if (instruction.fixed || instruction.source.info->space == Space::tile) {
-        TileIssue issue{.tiles = instruction.tiles};
-        if (!instruction.fixed) issue = REEF_TRY(core_.issue(instruction.source));
-        if (!issue.issued || issue.tiles == 0) return {};
-        issued_.push_back({{&instruction, issue.source_base}, issue.tiles, instruction.engine});
-        if (monitor_) issued_after_.push_back(monitor_->release(core_actor));
-        awake_ |= issue.tiles;
-        fetch(instruction);
+    if (instruction.fixed) {
+        issue_to_tiles(instruction, {.tiles = instruction.tiles});
+        return {};
+    }
+    if (instruction.source.info->space == Space::tile) {
+        const TileIssue issue = REEF_TRY(core_.issue(instruction.source));
+        if (issue.issued) issue_to_tiles(instruction, issue);
         return {};
     }
     const auto queue = [&](ScalarEngine number) {
         auto& engine = scalar_engines_[number];
-        engine.queue.push_back({&instruction, {}});
+        engine.queue.push_back({&instruction});
         if (monitor_) engine.after.push_back(monitor_->release(core_actor));
     };
     std::visit(Cases{[&](const Infeed&) { queue(infeed); }, [&](const RingPush&) { queue(push); },
@@ -257,6 +297,8 @@ Result<bool> Machine::advance_scalar() {
     const Stream& stream = program_->streams[stream_];
     bool moved = false;
     const unsigned most = options_.steps != nullptr ? 1 : most_scalar_steps;
+    const bool runs_ahead =
+        options_.steps == nullptr && options_.hold == nullptr && monitor_ == nullptr;
     for (unsigned steps = 0; !halted_ && steps < most; ++steps) {
         if (!REEF_TRY(give_word())) return moved;
         const std::size_t word = core_.program_counter();
@@ -265,9 +307,16 @@ Result<bool> Machine::advance_scalar() {
                         fmt::format("word {:#06x}", word));
         if (options_.hold != nullptr && options_.hold->stops(word)) return moved;
         const std::size_t number = stream.at_word[word];
+        if (runs_ahead && stream.dispatches[number].fixed) {
+            const std::size_t most_now = std::min<std::uint64_t>(
+                {most - steps, steps_left_ - 1, scalar_instructions_left_ - 1});
+            if (const std::size_t count = issue_fixed(stream, number, most_now); count > 0) {
+                moved = true;
+                steps += static_cast<unsigned>(count) - 1;
+                continue;
+            }
+        }
         const auto& at = stream.instructions[number];
-        if (number + ahead < stream.instructions.size())
-            __builtin_prefetch(&stream.instructions[number + ahead]);
         const bool executes = !at.fixed && ScalarCore::executes(at.source);
         if (!executes && !may_issue(at)) return moved;
         moved = true;
@@ -297,16 +346,26 @@ Result<bool> Machine::advance_scalar() {
     return moved;
 }
 
+// What an engine waits for is looked at here before the engine itself.
+bool Machine::still_blocked(const Engine<ScalarActivity>& engine) const {
+    if (engine.current == nullptr) return false;
+    switch (engine.blocked.on) {
+        case Blocked::On::counter:
+            return !scalar_.counters.reached(engine.blocked.unmet.counter,
+                                             engine.blocked.unmet.needed);
+        case Blocked::On::ring_empty:
+            return scalar_.arrived.empty();
+        default:
+            return false;
+    }
+}
+
 Result<bool> Machine::advance_scalar_engines() {
     bool progress = false;
     for (unsigned number = 0; number < scalar_engine_count; ++number) {
         auto& engine = scalar_engines_[number];
-        while (true) {
+        while (!engine.idle() && !still_blocked(engine)) {
             if (engine.current == nullptr) {
-                if (engine.next == engine.queue.size()) {
-                    engine.empty_queue();
-                    break;
-                }
                 if (monitor_) monitor_->join(scalar_actor(number), engine.after[engine.next]);
                 engine.current = engine.queue[engine.next++].instruction;
                 engine.blocked = {};
@@ -341,6 +400,7 @@ Result<bool> Machine::advance_scalar_engines() {
             if (outcome != Outcome::done) break;
             finished(scalar_actor(number), *engine.current);
             engine.current = nullptr;
+            if (engine.next == engine.queue.size()) engine.empty_queue();
             if (options_.steps != nullptr) break;
         }
     }

@@ -153,12 +153,11 @@ class Machine final : public Fabric {
 
     /// An instruction on its way, with what registers held when it was issued.
     struct Issued {
-        const ProgramInstruction* instruction = nullptr;
-        std::optional<std::uint32_t> source_base;
-    };
-    struct IssuedToTiles : Issued {
-        std::uint16_t tiles = 0;  ///< bits
-        std::uint8_t engine = 0;  ///< the instruction's
+        const ProgramInstruction* instruction;
+        std::uint32_t source_base = 0;  ///< see TileIssue
+        bool has_source_base = false;
+        std::uint8_t engine = no_engine;  ///< of a tile, the instruction's
+        std::uint16_t tiles = 0;          ///< bits
     };
     template <typename Activity>
     struct Engine {
@@ -204,6 +203,7 @@ class Machine final : public Fabric {
         std::array<std::uint32_t, 2> awaiting{};  ///< that have TileUnit::awaits, by Ring
         std::uint32_t reached = 0;                ///< by words of the mesh, or by room for them
         bool moved = false;
+        std::uint32_t tiles = 0;  ///< that have their turns now
         unsigned faulty = 0;      ///< the lowest tile with an error
         unsigned done = 0;        ///< of the worker's own share, and
         std::uint64_t taken = 0;  ///< for these, in nanoseconds
@@ -214,7 +214,7 @@ class Machine final : public Fabric {
     /// What the tiles' workers read of the machine, and nobody writes while they work. One line of
     /// a cache: each of their cores fetches it in every round.
     struct alignas(64) Round {
-        std::span<const IssuedToTiles> issued;           ///< issued_
+        std::span<const Issued> issued;                  ///< issued_
         std::uint64_t most_steps = 0;                    ///< of one tile's turn
         std::uint32_t of_mesh = MeshLink::no_round + 1;  ///< see MeshLink
         /// What producers have counted, by Ring. Tiles add it to their counters when they look,
@@ -229,6 +229,7 @@ class Machine final : public Fabric {
         void operator()(unsigned owner, unsigned part, unsigned worker, std::uint64_t tiles) const;
     };
     std::size_t room_for_messages(std::size_t size);
+    void send_some(Ring ring, std::uint16_t tiles, bool scalar, std::span<const std::uint8_t> data);
     void reserve(const Program& program);
     void reserve_queues(const QueueSizes& sizes);
     inline void start_tensor(TileUnit& unit, Engine<TileActivity>& engine, const TensorOp& op);
@@ -247,7 +248,11 @@ class Machine final : public Fabric {
     [[nodiscard]] std::string waits_of(const Sync& sync) const;
     void finish_sync(const Sync& sync);
     void witness_sync(const Sync& sync);
+    inline void issue_to_tiles(const ProgramInstruction& instruction, const TileIssue& issue);
+    [[nodiscard]] inline std::size_t issue_fixed(const Stream& stream, std::size_t first,
+                                                 std::size_t most);
     [[nodiscard]] inline Status issue(const ProgramInstruction& instruction);
+    [[nodiscard]] inline bool still_blocked(const Engine<ScalarActivity>& engine) const;
     [[nodiscard]] inline Result<bool> advance_scalar_engines();
     [[nodiscard]] inline Result<bool> feed_rings();
     [[nodiscard]] Result<bool> advance_tiles();
@@ -274,7 +279,7 @@ class Machine final : public Fabric {
     [[nodiscard]] bool side_by_side() const {
         return team_.threads() > 1 && watcher_ == nullptr && options_.tap == nullptr;
     }
-    inline bool dispatch(TileUnit& unit);
+    inline bool dispatch(TileUnit& unit, const Turns& turns);
     inline bool pass_fence(TileUnit& unit, const ProgramInstruction& at);
     [[nodiscard]] std::size_t waiting_to_dispatch(const TileUnit& unit) const;
     void forget_dispatched();
@@ -329,13 +334,13 @@ class Machine final : public Fabric {
     mutable std::array<unsigned, 2> sure_room_{};
     std::mt19937_64 random_;
     ScalarState scalar_;
-    MessageStore messages_{2 * tile_count + 1};
+    MessageStore messages_{2, 2 * tile_count + 1};
     std::array<RingPlaces, 2> to_tiles_;  ///< by Ring
     RingPlaces to_core_;                  ///< of one receiver
     std::array<Engine<ScalarActivity>, scalar_engine_count> scalar_engines_;
     /// What some tile has to dispatch yet, in order, and before it what all have. One for all
     /// tiles: cores that share their work fetch each instruction once.
-    std::vector<IssuedToTiles> issued_;
+    std::vector<Issued> issued_;
     std::vector<Release> issued_after_;  ///< in strict runs, of the scalar core at each
     std::size_t issued_kept_ = 0;        ///< of it, when it was last made shorter
     /// By tile, that no sync has taken yet: the scalar core looks at all of them.

@@ -43,7 +43,7 @@ DispatchStatus Machine::dispatcher(unsigned tile) const {
         status.waits = "waits for " + names_in(spec::tile_engine_enumeration, engines);
     const auto next =
         std::find_if(issued_.begin() + static_cast<std::ptrdiff_t>(unit.next), issued_.end(),
-                     [&](const IssuedToTiles& issued) { return (issued.tiles >> tile & 1U) != 0; });
+                     [&](const Issued& issued) { return (issued.tiles >> tile & 1U) != 0; });
     if (next != issued_.end()) status.next = next->instruction;
     return status;
 }

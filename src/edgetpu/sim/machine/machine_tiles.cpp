@@ -48,12 +48,26 @@ void reset(Tile& tile, const Fence& fence) {
     forget(counter::NARROW_TO_WIDE_, RowOwner::narrow_to_wide);
 }
 
+/// Of a round that is not worth the threads' meeting.
+constexpr int few_tiles = 2;
+
 /// Bits by Ring: whether it is a count of the ring's producers.
 std::uint8_t producers_of(const Unmet& unmet) {
     const unsigned ring = unmet.counter - producer_a;
     return ring < 2 ? static_cast<std::uint8_t>(1U << ring) : std::uint8_t{0};
 }
 constexpr std::uint8_t both_producers = 0b11;
+
+// Into the caches: programs are larger than they are. Most operations are much smaller than the
+// largest.
+void fetch(const ProgramInstruction& instruction) {
+    constexpr auto size_of = [](const auto& operation) { return sizeof operation; };
+    const auto* bytes = reinterpret_cast<const std::byte*>(&instruction);
+    constexpr std::size_t line = alignof(ProgramInstruction);
+    const std::size_t size =
+        sizeof instruction - sizeof(Operation) + std::visit(size_of, instruction.operation);
+    for (std::size_t at = 0; at < size; at += line) __builtin_prefetch(bytes + at);
+}
 
 /// The messages that a fence waits for and that were not sent yet.
 std::optional<Unmet> unmet(const Fence& fence, const TileCounters& counters) {
@@ -86,7 +100,7 @@ void Machine::witness_fence(const TileUnit& unit, const Fence& fence) {
 std::size_t Machine::waiting_to_dispatch(const TileUnit& unit) const {
     return static_cast<std::size_t>(std::count_if(
         issued_.begin() + static_cast<std::ptrdiff_t>(unit.next), issued_.end(),
-        [&](const IssuedToTiles& issued) { return (issued.tiles >> unit.tile.number & 1U) != 0; }));
+        [&](const Issued& issued) { return (issued.tiles >> unit.tile.number & 1U) != 0; }));
 }
 
 // Many at a time: it looks at every tile.
@@ -127,14 +141,16 @@ bool Machine::pass_fence(TileUnit& unit, const ProgramInstruction& at) {
 }
 
 // Hands instructions to their engines in order; a fence holds back those after it.
-bool Machine::dispatch(TileUnit& unit) {
+bool Machine::dispatch(TileUnit& unit, const Turns& turns) {
     if ((unit.held_for & unit.busy) != 0) return false;
     bool moved = false;
+    const std::uint32_t before = turns.tiles & ((1U << unit.tile.number) - 1);
     for (; unit.next < round_.issued.size(); ++unit.next) {
-        const IssuedToTiles& issued = round_.issued[unit.next];
+        const Issued& issued = round_.issued[unit.next];
         if ((issued.tiles >> unit.tile.number & 1U) == 0) continue;
         const Actor actor = dispatch_actor(unit.tile.number);
         if (monitor_) monitor_->join(actor, issued_after_[unit.next]);
+        if ((issued.tiles & before) == 0) fetch(*issued.instruction);
         if (issued.engine == no_engine) {
             if (options_.steps != nullptr && !std::exchange(unit.at_fence, true)) {
                 started(actor, *issued.instruction);
@@ -171,7 +187,7 @@ void Machine::start_tensor(TileUnit& unit, Engine<TileActivity>& engine, const T
 
 void Machine::start(TileUnit& unit, Engine<TileActivity>& engine) {
     const std::size_t next = engine.next++;
-    const Issued issued = engine.queue[next];
+    const Issued& issued = engine.queue[next];
     engine.current = issued.instruction;
     engine.blocked = {};
     const auto number = static_cast<unsigned>(&engine - unit.engines.data());
@@ -184,7 +200,10 @@ void Machine::start(TileUnit& unit, Engine<TileActivity>& engine) {
                      [&](const RingSend& op) { activity.emplace<RingSendEngine>(op); },
                      [&](const RingReceive& op) { activity.emplace<RingReceiveEngine>(op); },
                      [&](const NarrowToWide& op) {
-                         activity.emplace<NarrowToWideEngine>(op, issued.source_base);
+                         activity.emplace<NarrowToWideEngine>(
+                             op, issued.has_source_base
+                                     ? static_cast<std::int32_t>(issued.source_base)
+                                     : op.src.base);
                      },
                      [&](const WideToNarrow& op) { activity.emplace<WideToNarrowEngine>(op); },
                      [&](const MeshTransfer& op) { activity.emplace<MeshEngine>(op); },
@@ -286,8 +305,8 @@ inline bool Machine::may_move(TileUnit& unit, unsigned number) {
 bool Machine::advance_inside(TileUnit& unit, Purse& purse, Turns& turns) {
     bool progress = false;
     while (purse.spent < purse.most) {
-        bool moved =
-            unit.next < round_.issued.size() && (unit.held_for & unit.busy) == 0 && dispatch(unit);
+        bool moved = unit.next < round_.issued.size() && (unit.held_for & unit.busy) == 0 &&
+                     dispatch(unit, turns);
         for (const unsigned number : inside) {
             if (!may_move(unit, number)) continue;
             const bool advanced = advance_engine(unit, number, purse);
@@ -330,6 +349,7 @@ void Machine::take_turn_of(unsigned tile, Turns& turns) {
 }
 
 void Machine::take_turns_of(std::uint32_t tiles, Turns& turns) {
+    turns.tiles = tiles;
     for (; tiles != 0; tiles &= tiles - 1)
         take_turn_of(static_cast<unsigned>(std::countr_zero(tiles)), turns);
 }
@@ -421,12 +441,11 @@ void Machine::begin_tiles() {
     round_.most_steps = turn_steps();
 }
 
-// One after the other or side by side: the bytes, the counters and the errors are the same. Rounds
-// in which one tile works are not worth the threads' meeting.
+// One after the other or side by side: the bytes, the counters and the errors are the same.
 Result<bool> Machine::advance_tiles() {
     const std::uint32_t tiles = std::exchange(awake_, 0);
     begin_tiles();
-    const bool are_shared = side_by_side() && std::popcount(tiles) > 1;
+    const bool are_shared = side_by_side() && std::popcount(tiles) > few_tiles;
     const unsigned owners = are_shared ? tile_turns_.shares.owners(tiles) : 1;
     if (owners > 1)
         team_.each(owners, TileShares::parts, ThreadTeam::Help::late, tiles, tile_turns_);
@@ -442,7 +461,7 @@ Result<bool> Machine::advance_tiles_by_turns() {
     bool moved = false;
     for (auto* unit : units_) {
         Purse purse = purse_of(*unit, &turns_.front().scratch, turn_steps());
-        moved |= dispatch(*unit);
+        moved |= dispatch(*unit, turns_.front());
         auto order = consumers_first;
         if (options_.random_seed) std::ranges::shuffle(order, random_);
         for (const unsigned number : order) {

@@ -144,6 +144,7 @@ Result<Stream> translate(Bytes bytes, std::uint32_t first_number) {
     const auto decoded = REEF_TRY(decode(bytes));
     stream.at_word.assign(bytes.size() / word_bytes, Stream::no_instruction);
     stream.instructions.reserve(decoded.size());
+    stream.dispatches.reserve(decoded.size());
     for (const auto& source : decoded) {
         auto& at = stream.instructions.emplace_back();
         at.source = source;
@@ -153,6 +154,7 @@ Result<Stream> translate(Bytes bytes, std::uint32_t first_number) {
         at.tiles = program::tiles_of(typed);
         at.engine = engine_of(at.operation);
         at.fixed = is_fixed(typed);
+        stream.dispatches.push_back(at);
         stream.at_word[source.word] = static_cast<std::uint32_t>(stream.instructions.size() - 1);
     }
     return stream;

@@ -112,21 +112,27 @@ using Operation =
 /// combinations of fields that no known program has.
 [[nodiscard]] Status check_modes(const Instruction& instruction, const Operation& operation);
 
-/// What is looked at for each instruction comes first: operations are large. Lines of caches are
-/// those of one instruction.
-struct alignas(64) ProgramInstruction {
-    Instruction source;
-    std::uint32_t number = 0;  ///< running number over all streams
-    std::uint16_t tiles = 0;   ///< of tile instructions
-    std::uint8_t engine = 0;   ///< as engine_of()
+/// How an instruction comes to its engines.
+struct Dispatch {
+    std::uint16_t tiles = 0;  ///< of tile instructions
+    std::uint8_t engine = 0;  ///< as engine_of()
     /// A tile instruction whose own bits alone say that it runs, where and from which address.
     bool fixed = false;
+};
+
+/// What is looked at for each instruction comes first: operations are large. Lines of caches are
+/// those of one instruction.
+struct alignas(64) ProgramInstruction : Dispatch {
+    std::uint32_t number = 0;  ///< running number over all streams
+    Instruction source;
     Operation operation;
 };
 
 /// One instruction stream. Refers to the stream's bytes, which must outlive it.
 struct Stream {
     std::vector<ProgramInstruction> instructions;
+    /// The same of each, densely: instructions are larger than the caches.
+    std::vector<Dispatch> dispatches;
     /// By word: index of the instruction that starts there, or no_instruction.
     std::vector<std::uint32_t> at_word;
     static constexpr std::uint32_t no_instruction = ~std::uint32_t{0};

@@ -57,11 +57,9 @@ class RingReceiveEngine {
 
 class NarrowToWideEngine {
   public:
-    /// `source_base` replaces the source's own when a register holds it.
-    NarrowToWideEngine(const NarrowToWide& op, std::optional<std::uint32_t> source_base)
-        : op_(&op),
-          src_(op.src, source_base ? static_cast<std::int32_t>(*source_base) : op.src.base),
-          dst_(op.dst) {}
+    /// `source_base` is the source's own, or in its place what a register holds.
+    NarrowToWideEngine(const NarrowToWide& op, std::int32_t source_base)
+        : op_(&op), src_(op.src, source_base), dst_(op.dst) {}
     Outcome advance(Work& work);
     void each_nest(auto&& tell) const {
         tell("src", src_);

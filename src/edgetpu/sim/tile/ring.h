@@ -36,16 +36,29 @@ class Messages {
     /// Precondition: no more bytes than the number's kind has.
     void assign(std::uint16_t number, std::span<const std::uint8_t> data) {
         sizes_[number] = static_cast<std::uint16_t>(data.size());
-        std::uint8_t* bytes = number < rows_.size() ? rows_[number].bytes.data()
-                                                    : shorts_[number - rows_.size()].bytes.data();
+        std::uint8_t* bytes = bytes_of(number);
         // A size that is known makes no call.
         if (data.size() == short_bytes)
             std::memcpy(bytes, data.data(), short_bytes);
         else
             std::memcpy(bytes, data.data(), data.size());
     }
+    /// So many messages of `size` bytes each, in numbers that follow each other.
+    void assign_each(std::uint16_t first, std::uint32_t messages, std::size_t size,
+                     const std::uint8_t* data) {
+        if (size == short_bytes) {
+            std::fill_n(&sizes_[first], messages, std::uint16_t{short_bytes});
+            std::memcpy(bytes_of(first), data, messages * size);
+            return;
+        }
+        for (; messages > 0; --messages, data += size) assign(first++, {data, size});
+    }
 
   private:
+    [[nodiscard]] std::uint8_t* bytes_of(std::uint16_t number) {
+        return number < rows_.size() ? rows_[number].bytes.data()
+                                     : shorts_[number - rows_.size()].bytes.data();
+    }
     template <std::size_t size, std::size_t alignment>
     struct alignas(alignment) Slot {
         std::array<std::uint8_t, size> bytes;
@@ -61,33 +74,33 @@ class RingPlaces {
     /// For so many messages at a receiver.
     static constexpr unsigned capacity = 16 * spec::ring_depth;
 
+    /// Whether these are all receivers, which have got equally many.
+    [[nodiscard]] bool are_level(std::uint32_t receivers) const {
+        std::uint32_t apart = receivers ^ ((1U << tile_count) - 1);
+        for (const std::uint32_t pushed : pushed_) apart |= pushed ^ pushed_[0];
+        return apart == 0;
+    }
+    /// Of each receiver, where all are level.
+    [[nodiscard]] std::uint32_t pushed() const { return pushed_[0]; }
+    /// So many messages to all receivers. Their numbers in the MessageStore are `numbers` and the
+    /// place. Precondition: they are level.
+    void push_to_all(std::uint32_t messages, std::uint16_t numbers) {
+        const std::uint32_t at = pushed();
+        for (std::uint32_t to = at; to != at + messages; ++to)
+            to_all_[to % capacity] = {to + 1, static_cast<std::uint16_t>(numbers + to % capacity)};
+        for (std::uint32_t& pushed : pushed_) pushed += messages;
+    }
     /// `message` is its number in the MessageStore, `receivers` are bits.
     void push(std::uint32_t receivers, std::uint16_t message) {
-        push_each(receivers, 1, [&] { return message; });
+        for (std::uint32_t left = receivers; left != 0; left &= left - 1)
+            push_to_one(static_cast<unsigned>(std::countr_zero(left)), message);
     }
     /// Nobody waits for earlier ones any more: all receivers have got equally many.
     void level() { pushed_.fill(std::ranges::max(pushed_)); }
-    /// So many messages, whose numbers `next` returns.
-    void push_each(std::uint32_t receivers, std::uint32_t messages, auto&& next) {
-        const std::uint32_t at = pushed_[0];
-        std::uint32_t apart = receivers ^ ((1U << tile_count) - 1);
-        for (const std::uint32_t pushed : pushed_) apart |= pushed ^ at;
-        if (apart == 0) {
-            for (std::uint32_t to = at; to != at + messages; ++to)
-                to_all_[to % capacity] = {to + 1, next()};
-            for (std::uint32_t& pushed : pushed_) pushed += messages;
-            return;
-        }
-        for (; messages > 0; --messages) {
-            const std::uint16_t message = next();
-            for (std::uint32_t left = receivers; left != 0; left &= left - 1)
-                push_to_one(static_cast<unsigned>(std::countr_zero(left)), message);
-        }
-    }
 
   private:
     friend class RingQueue;
-    /// To all receivers, which had got equally many before.
+    /// To all receivers, which were level.
     struct ToAll {
         std::uint32_t pushed = 0;  ///< to each, with it
         std::uint16_t message = 0;
@@ -154,18 +167,39 @@ class RingQueue {
     unsigned popped_ = 0;
 };
 
-/// The messages on both rings. A message to many receivers is kept once: each receiver copies it
+/// The messages on some rings. A message to many receivers is kept once: each receiver copies it
 /// straight to its row, and cores that share the tiles' work fetch it once.
+///
+/// Every place of a ring has a number for messages to all tiles, whose receivers have all taken the
+/// one before when there is room for the next. What goes to some tiles, or to the scalar core, has
+/// a number that no queue holds.
 class MessageStore {
   public:
-    /// For so many queues.
-    explicit MessageStore(unsigned queues)
-        : messages_(RingQueue::capacity * queues + 1), used_(2 * messages_.of_each()) {
+    /// For so many queues, of tiles on so many rings and of others.
+    MessageStore(unsigned rings, unsigned queues)
+        : of_rings_(RingQueue::capacity * rings),
+          messages_(of_rings_ + RingQueue::capacity * queues + 1),
+          used_(2 * messages_.of_each()) {
         assert(used_.size() <= std::numeric_limits<std::uint16_t>::max());
         for (auto& free : free_) free.reserve(most_collected);
     }
     [[nodiscard]] const Messages& messages() const { return messages_; }
-    /// How many messages of that size can be put before queues are looked at: one at least.
+    /// Number of a ring's first place, for messages of that size to all.
+    [[nodiscard]] std::uint16_t to_all(unsigned ring, std::size_t size) const {
+        return static_cast<std::uint16_t>(kind_of(size) * messages_.of_each() +
+                                          ring * RingQueue::capacity);
+    }
+    /// So many messages of `size` bytes each, whose places on the ring follow `place`: in their
+    /// numbers for all tiles. Precondition: every tile has room for them.
+    void put_to_all(unsigned ring, std::uint32_t place, std::uint32_t messages, std::size_t size,
+                    const std::uint8_t* data) {
+        const std::uint32_t first = place % RingQueue::capacity;
+        const std::uint32_t before_end = std::min(messages, RingQueue::capacity - first);
+        const std::uint16_t numbers = to_all(ring, size);
+        messages_.assign_each(static_cast<std::uint16_t>(numbers + first), before_end, size, data);
+        messages_.assign_each(numbers, messages - before_end, size, data + before_end * size);
+    }
+    /// How many other messages of that size can be put before queues are looked at: one at least.
     /// `each_queue` calls what it is given with every queue.
     [[nodiscard]] std::size_t room(std::size_t size, auto&& each_queue) {
         const unsigned kind = kind_of(size);
@@ -195,10 +229,11 @@ class MessageStore {
         });
         const std::size_t first = kind * messages_.of_each();
         const std::size_t end = first + messages_.of_each();
-        for (std::size_t i = first; i < end && free_[kind].size() < most_collected; ++i)
+        for (std::size_t i = first + of_rings_; i < end && free_[kind].size() < most_collected; ++i)
             if (used_[i] == 0) free_[kind].push_back(static_cast<std::uint16_t>(i));
     }
 
+    std::size_t of_rings_;  ///< numbers of places, by kind
     Messages messages_;
     std::vector<std::uint8_t> used_;
     std::array<std::vector<std::uint16_t>, 2> free_;  ///< by kind: rows, short ones
