@@ -13,6 +13,7 @@
 #include "base/worker_pool.h"
 #include "cpu/prepare/kernel.h"
 #include "reef/model/graph.h"
+#include "support/upper_halves.h"
 
 namespace reef::test {
 
@@ -61,6 +62,7 @@ inline std::vector<std::byte> run_kernel(cpu::Kernel& kernel, const model::Model
     for (int run = 0; run < 2; ++run) {
         std::memset(scratch.data(), 0xA5, scratch.view().size());
         const Status status = kernel.run({inputs, outputs, scratch.view(), pool});
+        expect_clear_upper_halves();
         EXPECT_TRUE(status) << status.error().message();
         const std::span<std::byte> bytes = out.view();
         if (run == 0)

@@ -10,6 +10,7 @@
 
 #include "reef/model/builder.h"
 #include "support/cpu_executor.h"
+#include "support/upper_halves.h"
 
 namespace reef::test {
 
@@ -42,7 +43,9 @@ inline std::vector<std::vector<std::byte>> run_model(
         }
         std::ranges::copy(inputs[i], executor->input(i).begin());
     }
-    if (const Status ran = executor->run(); !ran) {
+    const Status ran = executor->run();
+    expect_clear_upper_halves();
+    if (!ran) {
         ADD_FAILURE() << ran.error().message();
         return {};
     }

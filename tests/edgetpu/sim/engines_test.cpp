@@ -25,7 +25,11 @@ class NoFabric final : public Fabric {
                                std::span<const std::uint8_t>) override {
         return 0;
     }
-    void count_producer(Ring) override {}
+    std::uint32_t ring_send_rows(Ring, std::uint16_t, const TileMemory&, std::uint32_t,
+                                 std::uint32_t, std::uint32_t) override {
+        return 0;
+    }
+    void count_producer(Ring, unsigned) override {}
     [[nodiscard]] MeshLink* link_from(unsigned, Direction) override { return nullptr; }
 };
 

@@ -56,7 +56,7 @@ bool RingPushEngine::flush(ScalarEngineWork& work) {
         if (filled_ > 0) std::memmove(buffer_.data(), buffer_.data() + size, filled_);
     }
     for (; producers_due_ > 0; --producers_due_) {
-        work.fabric.count_producer(Ring::a);
+        work.fabric.count_producer(Ring::a, 1);
         if (work.witness) work.witness.monitor->ring_counted(work.witness.actor, Ring::a);
     }
     return true;

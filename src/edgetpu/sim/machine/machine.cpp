@@ -113,12 +113,43 @@ std::size_t Machine::ring_send_each(Ring ring, std::uint16_t tiles, std::size_t 
     return sent;
 }
 
+std::uint32_t Machine::ring_send_rows(Ring ring, std::uint16_t tiles, const TileMemory& memory,
+                                      std::uint32_t first, std::uint32_t step, std::uint32_t rows) {
+    const auto r = static_cast<unsigned>(ring);
+    RingPlaces& places = to_tiles_[r];
+    const auto message = [&](std::uint32_t i) {
+        const std::uint32_t row = first + i * step;
+        return std::span(memory.wide[row]).first(memory.row_length[row]);
+    };
+    std::uint32_t sent = 0;
+    while (sent < rows && ring_has_room(ring, tiles, false)) {
+        std::uint32_t messages = 1;
+        if (places.are_level(tiles)) {
+            // Their numbers are those of one kind.
+            const std::uint16_t numbers = messages_.to_all(r, message(sent).size());
+            const std::uint32_t most = std::min(rows - sent, sure_room_[r]);
+            for (messages = 0; messages < most; ++messages) {
+                const auto data = message(sent + messages);
+                if (messages_.to_all(r, data.size()) != numbers) break;
+                messages_.put_to_all(r, places.pushed() + messages, 1, data.size(), data.data());
+            }
+            places.push_to_all(messages, numbers);
+        } else {
+            send_some(ring, tiles, false, message(sent));
+        }
+        sure_room_[r] -= std::min(sure_room_[r], messages);
+        sent += messages;
+    }
+    if (sent > 0) awake_ |= tiles;
+    return sent;
+}
+
 // Every tile counts it. Of the others it is the tile that sends which looks at once.
-void Machine::count_producer(Ring ring) {
+void Machine::count_producer(Ring ring, unsigned events) {
     namespace scalar = spec::value::scalar_counter;
     awake_ |= awaiting_[static_cast<unsigned>(ring)];
-    ++round_.produced[static_cast<unsigned>(ring)];
-    scalar_.counters.count(ring == Ring::a ? scalar::PRODUCER_A_ : scalar::PRODUCER_B_);
+    round_.produced[static_cast<unsigned>(ring)] += events;
+    scalar_.counters.count(ring == Ring::a ? scalar::PRODUCER_A_ : scalar::PRODUCER_B_, events);
     if (in_any_order()) count_produced();
     if (sender_ != nullptr) count_produced(*sender_);
 }

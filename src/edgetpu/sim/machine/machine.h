@@ -139,7 +139,10 @@ class Machine final : public Fabric {
                    std::span<const std::uint8_t> data) override;
     std::size_t ring_send_each(Ring ring, std::uint16_t tiles, std::size_t size,
                                std::span<const std::uint8_t> data) override;
-    void count_producer(Ring ring) override;
+    std::uint32_t ring_send_rows(Ring ring, std::uint16_t tiles, const TileMemory& memory,
+                                 std::uint32_t first, std::uint32_t step,
+                                 std::uint32_t rows) override;
+    void count_producer(Ring ring, unsigned events) override;
     [[nodiscard]] MeshLink* link_from(unsigned tile, Direction to) override;
 
   private:

@@ -31,6 +31,8 @@ class RingSendEngine {
     void each_nest(auto&& tell) const { tell("src", src_); }
 
   private:
+    inline std::uint32_t send_rows(Work& work, std::uint32_t row);
+
     const RingSend* op_;
     NestCursor src_;
 };

@@ -5,6 +5,28 @@
 
 namespace reef::edgetpu::sim {
 
+// From that row on, those that follow each other without a wait, while there is room for them; how
+// many. Precondition: there is room for the first.
+std::uint32_t RingSendEngine::send_rows(Work& work, std::uint32_t row) {
+    const auto& memory = work.tile.memory;
+    const std::uint32_t in_a_row = std::min(work.run(op_->waits, false, src_, wide_rows),
+                                            work.run(op_->waits, true, src_, wide_rows));
+    const auto step = static_cast<std::uint32_t>(op_->src.step[0]);
+    std::uint32_t rows = 1;
+    if (in_a_row > 1 && !op_->to_scalar) {
+        rows = work.fabric.ring_send_rows(op_->ring, op_->to_tiles, memory, row, step, in_a_row);
+    } else {
+        work.witness.reads(Watched::wide, row);
+        if (work.witness)
+            work.witness.monitor->sent(work.witness.actor, op_->ring, op_->to_tiles,
+                                       op_->to_scalar);
+        work.fabric.ring_send(op_->ring, op_->to_tiles, op_->to_scalar,
+                              std::span(memory.wide[row]).first(memory.row_length[row]));
+    }
+    for (std::uint32_t i = 0; i < rows; ++i) work.empty(op_->src, row + i * step);
+    return rows;
+}
+
 Outcome RingSendEngine::advance(Work& work) {
     bool moved = false;
     while (!src_.done()) {
@@ -17,24 +39,17 @@ Outcome RingSendEngine::advance(Work& work) {
             return work.wait(Blocked::On::ring_full, moved);
         const auto row = static_cast<std::uint32_t>(src_.address());
         if (row >= wide_rows) return work.stop(fmt::format("reads wide row {:#x}", row));
-        const auto& memory = work.tile.memory;
-        work.witness.reads(Watched::wide, row);
-        if (work.witness)
-            work.witness.monitor->sent(work.witness.actor, op_->ring, op_->to_tiles,
-                                       op_->to_scalar);
-        work.fabric.ring_send(op_->ring, op_->to_tiles, op_->to_scalar,
-                              std::span(memory.wide[row]).first(memory.row_length[row]));
-        work.empty(op_->src, row);
-        const unsigned completed = src_.advance();
+        const std::uint32_t rows = send_rows(work, row);
+        const unsigned completed = src_.advance(rows);
         const unsigned dimensions = op_->src.dimensions;
-        if (op_->ring_write.fires(completed, dimensions))
-            work.count(spec::value::tile_counter::RING_WRITE_);
-        if (op_->producer.fires(completed, dimensions)) {
-            work.fabric.count_producer(op_->ring);
+        work.count(spec::value::tile_counter::RING_WRITE_,
+                   op_->ring_write.events(rows, completed, dimensions));
+        if (const unsigned events = op_->producer.events(rows, completed, dimensions); events > 0) {
+            work.fabric.count_producer(op_->ring, events);
             if (work.witness) work.witness.monitor->ring_counted(work.witness.actor, op_->ring);
         }
         moved = true;
-        if (work.budget > 0) --work.budget;
+        work.spend(rows);
     }
     return Outcome::done;
 }

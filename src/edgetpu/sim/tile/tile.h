@@ -67,7 +67,12 @@ class Fabric {
     /// Messages of `size` bytes each to tiles, while there are so many bytes, and room; how many.
     virtual std::size_t ring_send_each(Ring ring, std::uint16_t tiles, std::size_t size,
                                        std::span<const std::uint8_t> data) = 0;
-    virtual void count_producer(Ring ring) = 0;
+    /// The valid bytes of so many wide rows, a message each, the numbers of which are `step` apart,
+    /// to tiles, while there is room for them; how many. Precondition: they are rows of the memory.
+    virtual std::uint32_t ring_send_rows(Ring ring, std::uint16_t tiles, const TileMemory& memory,
+                                         std::uint32_t first, std::uint32_t step,
+                                         std::uint32_t rows) = 0;
+    virtual void count_producer(Ring ring, unsigned events) = 0;
     /// Null at the edge of the grid.
     [[nodiscard]] virtual MeshLink* link_from(unsigned tile, Direction to) = 0;
     /// Precondition: not over the edge of the grid.
