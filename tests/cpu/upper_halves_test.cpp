@@ -33,9 +33,10 @@ class UpperHalves : public testing::Test {
                 for (const std::size_t count : counts) {
                     for (std::size_t i = 0; i < a_.size(); ++i)
                         a_[i] = b_[i] = static_cast<T>(static_cast<int>(i) * step);
-                    kernel(a_.data(), b_.data(), out_.data(), count);
-                    const bool in_use = test::upper_halves_in_use();
-                    EXPECT_FALSE(in_use) << count << " values, step " << step;
+                    EXPECT_FALSE(test::leaves_upper_halves([&] {
+                        kernel(a_.data(), b_.data(), out_.data(), count);
+                    })) << count
+                        << " values, step " << step;
                 }
         });
     }

@@ -36,9 +36,8 @@ TEST(TensorQuads, PreparationLeavesTheUpperHalvesClear) {
                 p.zero = zero.data();
                 if (singles) p.quarters = quarters;
                 p.runs = runs;
-                kernels->prepare(p, lanes);
-                const bool in_use = test::upper_halves_in_use();
-                EXPECT_FALSE(in_use) << lanes << " lanes, zero point " << zero_point;
+                EXPECT_FALSE(test::leaves_upper_halves([&] { kernels->prepare(p, lanes); }))
+                    << lanes << " lanes, zero point " << zero_point;
                 EXPECT_EQ(p.weighs_inputs, zero_point != 128);
             }
 }
