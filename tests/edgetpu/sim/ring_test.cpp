@@ -92,6 +92,7 @@ TEST(Rings, ReceiversGetWhatWasSentToThemInOrder) {
         const unsigned messages =
             std::min(below(4) == 0 ? below(RingQueue::capacity + 1) : below(4), ring.room(tiles));
         Bytes data(std::size_t{messages} * size);
+        data.reserve(1);  // so that it has an address
         std::ranges::generate(data, random);
         ring.send(tiles, messages, size, data);
         for (unsigned tile = 0; tile < tile_count; ++tile)
