@@ -7,7 +7,6 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <type_traits>
 
 #include "cpu/reference/add.h"
 #include "cpu/reference/mul.h"

@@ -20,6 +20,11 @@ namespace reef::test {
     return (low & avx_state) != 0;
 }
 
+/// Precondition: the processor has AVX2.
+inline void clear_upper_halves() {
+    asm volatile("vzeroupper");
+}
+
 /// Whether it does, at once in both directions: some emulators do not.
 [[nodiscard]] inline bool processor_tells_upper_halves() {
     unsigned a = 0, b = 0, c = 0, d = 0;
@@ -29,7 +34,7 @@ namespace reef::test {
         return false;
     asm volatile("vpcmpeqd %%ymm0, %%ymm0, %%ymm0" ::: "xmm0");
     const bool used = upper_halves_in_use();
-    asm volatile("vzeroupper");
+    clear_upper_halves();
     return used && !upper_halves_in_use();
 }
 
@@ -38,19 +43,22 @@ namespace reef::test {
 [[nodiscard]] inline bool upper_halves_in_use() {
     return false;
 }
+inline void clear_upper_halves() {}
 [[nodiscard]] inline bool processor_tells_upper_halves() {
     return false;
 }
 
 #endif
 
-/// Whether each of some calls leaves them in use; false where the processor does not tell. One call
-/// says little: registers that a system or a hypervisor has restored meanwhile are in use, too.
+/// Whether each of some calls leaves them in use, which were not before it; false where the
+/// processor does not tell. One call says little: registers that a system or a hypervisor has
+/// restored meanwhile are in use, too.
 template <typename Kernel>
 [[nodiscard]] bool leaves_upper_halves(const Kernel& call) {
     static const bool tells = processor_tells_upper_halves();
     constexpr int calls = 4;
     for (int i = 0; i < calls; ++i) {
+        if (tells) clear_upper_halves();
         call();
         if (!tells || !upper_halves_in_use()) return false;
     }

@@ -98,6 +98,22 @@ TEST(CopyProgram, LoopsIssueTheirBodyWithEveryPass) {
     }
 }
 
+TEST(CopyProgram, IsStoppedAfterAsManyInstructionsWhoeverLooksOn) {
+    bool ended = false;
+    for (unsigned most = 1; !ended; ++most) {
+        ASSERT_LT(most, 200U);
+        MachineOptions options;
+        options.most_scalar_instructions = most;
+        const auto alone = run_with(copy_program(), options);
+        const auto watched = run(copy_program(), options);
+        ended = watched.status.has_value();
+        ASSERT_EQ(alone.status.has_value(), ended) << most;
+        if (!ended) {
+            EXPECT_EQ(alone.status.error().message(), watched.status.error().message());
+        }
+    }
+}
+
 TEST(CopyProgram, WaitThatNothingMeetsIsADeadlockWithItsCounter) {
     const auto ran = run(with(copy_program(), "WIDE_TO_NARROW@0>=1+1", "WIDE_TO_NARROW@0>=101+1"));
     ASSERT_FALSE(ran.status);

@@ -8,7 +8,10 @@
 #include <deque>
 #include <memory>
 #include <random>
+#include <span>
 #include <vector>
+
+#include "edgetpu/sim/machine/machine.h"
 
 namespace reef::edgetpu::sim {
 namespace {
@@ -101,6 +104,48 @@ TEST(Rings, ReceiversGetWhatWasSentToThemInOrder) {
         if (testing::Test::HasFailure()) return;
     }
     EXPECT_GT(ring.sent_to_all(), 1000U);
+}
+
+TEST(Rings, RowsAreSentWhileThereIsRoom) {
+    std::mt19937 random(11);
+    const auto below = [&](unsigned bound) { return static_cast<unsigned>(random() % bound); };
+    constexpr unsigned sender = 3;
+    Machine machine;
+    TileMemory& memory = machine.tile(sender).memory;
+    unsigned cut_short = 0;
+    for (unsigned turn = 0; turn < 200; ++turn) {
+        const std::uint32_t apart = std::array{1U, 2U, 0U, ~0U, ~6U}[below(5)];
+        const auto rows = 1 + below(2 * RingQueue::capacity);
+        const std::uint32_t first = static_cast<std::int32_t>(apart) < 0 ? wide_rows - 1 : 0;
+        // Of the machine's two kinds of messages, in turn.
+        for (std::uint32_t row = 0; row < wide_rows; ++row) {
+            memory.row_length[row] = static_cast<std::uint16_t>(
+                below(2) == 0 ? below(Messages::short_bytes + 2) : below(row_bytes + 1));
+            std::ranges::generate(memory.wide[row], random);
+        }
+        const std::uint32_t tiles = below(3) == 0 ? 1 + below(every_tile) : every_tile;
+        const auto receivers = static_cast<std::uint16_t>(tiles);
+        if (!machine.ring_has_room(Ring::b, receivers, false)) continue;
+        const std::uint32_t most = std::min<std::uint32_t>(rows, wide_rows / 8);
+        const std::uint32_t sent =
+            machine.ring_send_rows(Ring::b, receivers, memory, first, apart, most);
+        cut_short += sent < most ? 1 : 0;
+        for (unsigned tile = 0; tile < tile_count; ++tile) {
+            RingQueue& queue = machine.tile(tile).rings[static_cast<unsigned>(Ring::b)];
+            if ((tiles >> tile & 1U) == 0) continue;
+            // All but the last `sent` were looked at when they came.
+            const unsigned before = queue.size() - sent;
+            for (unsigned i = 0; i < before; ++i) queue.pop();
+            for (std::uint32_t i = 0; i < sent; ++i) {
+                const std::uint32_t row = first + i * apart;
+                ASSERT_TRUE(std::ranges::equal(
+                    queue.front(), std::span(memory.wide[row]).first(memory.row_length[row])))
+                    << "turn " << turn << ", tile " << tile << ", message " << i;
+                if (i + 1 < sent || below(2) == 0) queue.pop();
+            }
+        }
+    }
+    EXPECT_GT(cut_short, 0U);
 }
 
 }  // namespace

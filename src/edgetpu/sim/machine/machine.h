@@ -156,7 +156,7 @@ class Machine final : public Fabric {
 
     /// An instruction on its way, with what registers held when it was issued.
     struct Issued {
-        const ProgramInstruction* instruction;
+        const ProgramInstruction* instruction = nullptr;
         std::uint32_t source_base = 0;  ///< see TileIssue
         bool has_source_base = false;
         std::uint8_t engine = no_engine;  ///< of a tile, the instruction's
@@ -326,6 +326,7 @@ class Machine final : public Fabric {
 
     Round round_;
     alignas(64) std::uint64_t steps_left_ = 0;
+    std::uint64_t steps_of_few_ = 0;  ///< of the last round of few tiles
     std::uint64_t scalar_instructions_left_ = 0;
     /// Tiles that something has happened to since all of their engines waited, those whose ring
     /// producer is busy, and, by Ring, those that wait for a producer's count.

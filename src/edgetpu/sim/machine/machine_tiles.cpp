@@ -48,8 +48,10 @@ void reset(Tile& tile, const Fence& fence) {
     forget(counter::NARROW_TO_WIDE_, RowOwner::narrow_to_wide);
 }
 
-/// Of a round that is not worth the threads' meeting.
+/// So many tiles are not worth the threads' meeting when the last time they took few steps: a tile
+/// that sends to another.
 constexpr int few_tiles = 2;
+constexpr std::uint64_t few_steps = 256;
 
 /// Bits by Ring: whether it is a count of the ring's producers.
 std::uint8_t producers_of(const Unmet& unmet) {
@@ -57,17 +59,6 @@ std::uint8_t producers_of(const Unmet& unmet) {
     return ring < 2 ? static_cast<std::uint8_t>(1U << ring) : std::uint8_t{0};
 }
 constexpr std::uint8_t both_producers = 0b11;
-
-// Into the caches: programs are larger than they are. Most operations are much smaller than the
-// largest.
-void fetch(const ProgramInstruction& instruction) {
-    constexpr auto size_of = [](const auto& operation) { return sizeof operation; };
-    const auto* bytes = reinterpret_cast<const std::byte*>(&instruction);
-    constexpr std::size_t line = alignof(ProgramInstruction);
-    const std::size_t size =
-        sizeof instruction - sizeof(Operation) + std::visit(size_of, instruction.operation);
-    for (std::size_t at = 0; at < size; at += line) __builtin_prefetch(bytes + at);
-}
 
 /// The messages that a fence waits for and that were not sent yet.
 std::optional<Unmet> unmet(const Fence& fence, const TileCounters& counters) {
@@ -150,7 +141,7 @@ bool Machine::dispatch(TileUnit& unit, const Turns& turns) {
         if ((issued.tiles >> unit.tile.number & 1U) == 0) continue;
         const Actor actor = dispatch_actor(unit.tile.number);
         if (monitor_) monitor_->join(actor, issued_after_[unit.next]);
-        if ((issued.tiles & before) == 0) fetch(*issued.instruction);
+        if ((issued.tiles & before) == 0) issued.instruction->fetch();
         if (issued.engine == no_engine) {
             if (options_.steps != nullptr && !std::exchange(unit.at_fence, true)) {
                 started(actor, *issued.instruction);
@@ -445,14 +436,19 @@ void Machine::begin_tiles() {
 Result<bool> Machine::advance_tiles() {
     const std::uint32_t tiles = std::exchange(awake_, 0);
     begin_tiles();
-    const bool are_shared = side_by_side() && std::popcount(tiles) > few_tiles;
+    const bool are_few = std::popcount(tiles) <= few_tiles;
+    const bool are_shared =
+        side_by_side() && std::popcount(tiles) > 1 && (!are_few || steps_of_few_ >= few_steps);
     const unsigned owners = are_shared ? tile_turns_.shares.owners(tiles) : 1;
     if (owners > 1)
         team_.each(owners, TileShares::parts, ThreadTeam::Help::late, tiles, tile_turns_);
     else
         take_turns_of(tiles, turns_.front());
     if (are_shared) settle_shares(tiles);
-    return take_stock(tiles);
+    const std::uint64_t before = steps_left_;
+    auto moved = take_stock(tiles);
+    if (are_few) steps_of_few_ = before - steps_left_;
+    return moved;
 }
 
 // Every engine has a turn or, in random order, may have one.

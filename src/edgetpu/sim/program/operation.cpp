@@ -137,6 +137,14 @@ bool is_fixed(const program::Operation& operation) {
         operation);
 }
 
+std::uint8_t lines_of(const ProgramInstruction& at) {
+    constexpr std::size_t line = alignof(ProgramInstruction);
+    constexpr std::size_t before = sizeof at - sizeof at.operation;
+    const std::size_t size =
+        before + std::visit([](const auto& op) { return sizeof op; }, at.operation);
+    return static_cast<std::uint8_t>((size + line - 1) / line);
+}
+
 }  // namespace
 
 Result<Stream> translate(Bytes bytes, std::uint32_t first_number) {
@@ -154,6 +162,7 @@ Result<Stream> translate(Bytes bytes, std::uint32_t first_number) {
         at.tiles = program::tiles_of(typed);
         at.engine = engine_of(at.operation);
         at.fixed = is_fixed(typed);
+        at.lines = lines_of(at);
         stream.dispatches.push_back(at);
         stream.at_word[source.word] = static_cast<std::uint32_t>(stream.instructions.size() - 1);
     }

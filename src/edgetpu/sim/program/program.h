@@ -123,15 +123,24 @@ struct Dispatch {
 /// What is looked at for each instruction comes first: operations are large. Lines of caches are
 /// those of one instruction.
 struct alignas(64) ProgramInstruction : Dispatch {
+    std::uint8_t lines = 0;    ///< of caches, up to the operation's end
     std::uint32_t number = 0;  ///< running number over all streams
     Instruction source;
     Operation operation;
+
+    /// Into the caches. The operation's kind stands behind the largest operation.
+    void fetch() const {
+        const auto* bytes = reinterpret_cast<const std::byte*>(this);
+        constexpr std::size_t line = 64;
+        for (std::size_t i = 0; i < lines; ++i) __builtin_prefetch(bytes + i * line);
+        __builtin_prefetch(bytes + sizeof(ProgramInstruction) - 1);
+    }
 };
 
 /// One instruction stream. Refers to the stream's bytes, which must outlive it.
 struct Stream {
     std::vector<ProgramInstruction> instructions;
-    /// The same of each, densely: instructions are larger than the caches.
+    /// Copies of each one's own, side by side: instructions are larger than the caches.
     std::vector<Dispatch> dispatches;
     /// By word: index of the instruction that starts there, or no_instruction.
     std::vector<std::uint32_t> at_word;

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <array>
-#include <optional>
 
 #include "edgetpu/sim/program/program.h"
 #include "tile.h"

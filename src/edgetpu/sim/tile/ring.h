@@ -170,9 +170,9 @@ class RingQueue {
 /// The messages on some rings. A message to many receivers is kept once: each receiver copies it
 /// straight to its row, and cores that share the tiles' work fetch it once.
 ///
-/// Every place of a ring has a number for messages to all tiles, whose receivers have all taken the
-/// one before when there is room for the next. What goes to some tiles, or to the scalar core, has
-/// a number that no queue holds.
+/// Every place of a ring has a number of each kind for messages to all tiles, whose receivers have
+/// all taken the one before when there is room for the next. What goes to some tiles, or to the
+/// scalar core, has a number that no queue holds.
 class MessageStore {
   public:
     /// For so many queues, of tiles on so many rings and of others.
