@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <numeric>
 #include <vector>
 
 #include "support/upper_halves.h"
@@ -12,7 +13,7 @@
 namespace reef::edgetpu::sim {
 namespace {
 
-TEST(TensorQuads, PreparationLeavesTheUpperHalvesClear) {
+TEST(TensorQuads, KernelsLeaveTheUpperHalvesClear) {
     const QuadKernels* kernels = quad_kernels();
     if (kernels == nullptr) GTEST_SKIP() << "this machine has no VNNI on vectors of 64 bytes";
     if (!test::processor_tells_upper_halves())
@@ -22,6 +23,10 @@ TEST(TensorQuads, PreparationLeavesTheUpperHalvesClear) {
     const std::array<std::uint8_t, 3> quarters = {0, 1, 2};
     const std::array<InputRun, 1> runs = {{{0, 3}}};
     std::vector<std::uint8_t> packed(std::size_t{8} * 8 * rows.size());
+    const std::vector<std::uint8_t> narrow(1024, 9);
+    std::array<std::uint32_t, 9> positions{};
+    std::iota(positions.begin(), positions.end(), 0U);
+    std::vector<std::int32_t> sums(positions.size() * lane_count);
     // Inputs weigh nothing where the parameters' zero point is 128.
     for (const std::int32_t zero_point : {3, 128})
         for (const unsigned lanes : {4U, 8U, 16U, 32U, 64U})
@@ -39,6 +44,11 @@ TEST(TensorQuads, PreparationLeavesTheUpperHalvesClear) {
                 EXPECT_FALSE(test::leaves_upper_halves([&] { kernels->prepare(p, lanes); }))
                     << lanes << " lanes, zero point " << zero_point;
                 EXPECT_EQ(p.weighs_inputs, zero_point != 128);
+                const std::array<InputRun, 1> fours = {{{0, singles ? 1U : 3U}}};
+                EXPECT_FALSE(test::leaves_upper_halves([&] {
+                    kernels->multiply(p, fours, narrow.data(), positions, false, sums.data());
+                })) << lanes
+                    << " lanes, zero point " << zero_point;
             }
 }
 

@@ -195,7 +195,7 @@ Result<bool> Machine::advance_scalar() {
     const Stream& stream = program_->streams[stream_];
     bool moved = false;
     const unsigned most = options_.steps != nullptr ? 1 : most_scalar_steps;
-    const bool runs_ahead =
+    const bool nobody_looks_on =
         options_.steps == nullptr && options_.hold == nullptr && monitor_ == nullptr;
     for (unsigned steps = 0; !halted_ && steps < most; ++steps) {
         if (!REEF_TRY(give_word())) return moved;
@@ -205,7 +205,7 @@ Result<bool> Machine::advance_scalar() {
                         fmt::format("word {:#06x}", word));
         if (options_.hold != nullptr && options_.hold->stops(word)) return moved;
         const std::size_t number = stream.at_word[word];
-        if (runs_ahead && stream.dispatches[number].fixed) {
+        if (nobody_looks_on && stream.dispatches[number].fixed) {
             const std::size_t most_now = std::min<std::uint64_t>(
                 {most - steps, steps_left_ - 1, scalar_instructions_left_ - 1});
             if (const std::size_t count = issue_fixed(stream, number, most_now); count > 0) {

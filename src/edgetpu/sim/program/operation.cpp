@@ -138,11 +138,10 @@ bool is_fixed(const program::Operation& operation) {
 }
 
 std::uint8_t lines_of(const ProgramInstruction& at) {
-    constexpr std::size_t line = alignof(ProgramInstruction);
     constexpr std::size_t before = sizeof at - sizeof at.operation;
     const std::size_t size =
         before + std::visit([](const auto& op) { return sizeof op; }, at.operation);
-    return static_cast<std::uint8_t>((size + line - 1) / line);
+    return static_cast<std::uint8_t>((size + cache_line_bytes - 1) / cache_line_bytes);
 }
 
 }  // namespace

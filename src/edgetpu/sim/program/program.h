@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -120,9 +121,11 @@ struct Dispatch {
     bool fixed = false;
 };
 
+inline constexpr std::size_t cache_line_bytes = 64;
+
 /// What is looked at for each instruction comes first: operations are large. Lines of caches are
 /// those of one instruction.
-struct alignas(64) ProgramInstruction : Dispatch {
+struct alignas(cache_line_bytes) ProgramInstruction : Dispatch {
     std::uint8_t lines = 0;    ///< of caches, up to the operation's end
     std::uint32_t number = 0;  ///< running number over all streams
     Instruction source;
@@ -131,8 +134,7 @@ struct alignas(64) ProgramInstruction : Dispatch {
     /// Into the caches. The operation's kind stands behind the largest operation.
     void fetch() const {
         const auto* bytes = reinterpret_cast<const std::byte*>(this);
-        constexpr std::size_t line = 64;
-        for (std::size_t i = 0; i < lines; ++i) __builtin_prefetch(bytes + i * line);
+        for (std::size_t i = 0; i < lines; ++i) __builtin_prefetch(bytes + i * cache_line_bytes);
         __builtin_prefetch(bytes + sizeof(ProgramInstruction) - 1);
     }
 };
