@@ -62,7 +62,7 @@ ThreadTeam::ThreadTeam(unsigned threads) : threads_(threads), shares_(threads), 
 // All orders are sequential here and in sleep(): one of the two sees what the other has written.
 ThreadTeam::~ThreadTeam() {
     for (Share& share : shares_) {
-        share.given.over = true;
+        share.given.number = over;
         share.asleep = 0;
         share.asleep.notify_one();
     }
@@ -178,7 +178,7 @@ void ThreadTeam::work_on(const Call& call, std::uint64_t number, unsigned worker
 
 void ThreadTeam::sleep(Share& mine, std::uint64_t seen) {
     mine.asleep = 1;
-    if (mine.given.number == seen && !mine.given.over) mine.asleep.wait(1);
+    if (mine.given.number == seen) mine.asleep.wait(1);
     mine.asleep = 0;
 }
 
@@ -186,8 +186,9 @@ void ThreadTeam::serve(unsigned worker) {
     Share& mine = shares_[worker];
     const auto& given = mine.given;
     std::uint64_t seen = 0;
-    for (unsigned looks = 0; !given.over.load(std::memory_order_relaxed); ++looks) {
+    for (unsigned looks = 0;; ++looks) {
         const std::uint64_t number = given.number.load(std::memory_order_acquire);
+        if (number == over) return;
         if (number == seen) {
             relax();
             if (looks < looks_before_sleep) continue;

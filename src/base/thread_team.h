@@ -1,10 +1,14 @@
 // Threads that do one thing together, many times in a row and for some microseconds each time.
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 namespace reef {
@@ -23,6 +27,7 @@ namespace reef {
 class ThreadTeam {
   public:
     static constexpr unsigned most_parts = 127;
+    static constexpr std::size_t most_argument_bytes = 32;
 
     /// The calling thread is one of them.
     explicit ThreadTeam(unsigned threads);
@@ -44,32 +49,44 @@ class ThreadTeam {
     /// work(owner, part, worker, argument) once for every part in [0, parts) of each owner below
     /// `owners`; returns behind the last. Workers are below `owners`, too, and a worker's calls
     /// come one after the other. What the caller does not write between two calls stays in the
-    /// others' caches: `work` had better be such an object. It throws nothing: the program would
-    /// end. Preconditions: 1 <= owners <= threads(), 1 <= parts <= most_parts.
-    template <typename Work>
-    void each(unsigned owners, unsigned parts, Help help, std::uint64_t argument,
+    /// others' caches: `work` had better be such an object. A copy of the argument comes with the
+    /// word that there is work, in one line of their caches. `work` throws nothing: the program
+    /// would end. Preconditions: 1 <= owners <= threads(), 1 <= parts <= most_parts.
+    template <typename Argument, typename Work>
+    void each(unsigned owners, unsigned parts, Help help, const Argument& argument,
               const Work& work) {
-        run({&invoke<Work>, &work, argument, owners, parts, help});
+        static_assert(std::is_trivially_copyable_v<Argument> &&
+                      sizeof(Argument) <= most_argument_bytes && alignof(Argument) <= 8);
+        Call call{.invoke = &invoke<Work, Argument>,
+                  .work = &work,
+                  .owners = static_cast<std::uint16_t>(owners),
+                  .parts = static_cast<std::uint8_t>(parts),
+                  .help = help};
+        std::memcpy(call.argument.data(), &argument, sizeof argument);
+        run(call);
     }
 
   private:
     using Invoke = void (*)(const void* work, unsigned owner, unsigned part, unsigned worker,
-                            std::uint64_t argument);
-    template <typename Work>
+                            const std::byte* argument);
+    template <typename Work, typename Argument>
     static void invoke(const void* work, unsigned owner, unsigned part, unsigned worker,
-                       std::uint64_t argument) {
-        (*static_cast<const Work*>(work))(owner, part, worker, argument);
+                       const std::byte* argument) {
+        Argument copy;
+        std::memcpy(&copy, argument, sizeof copy);
+        (*static_cast<const Work*>(work))(owner, part, worker, copy);
     }
     /// One of each().
     struct Call {
         Invoke invoke = nullptr;
         const void* work = nullptr;
-        std::uint64_t argument = 0;
-        unsigned owners = 0, parts = 0;
+        alignas(8) std::array<std::byte, most_argument_bytes> argument{};
+        std::uint16_t owners = 0;
+        std::uint8_t parts = 0;
         Help help = Help::all;
 
         void operator()(unsigned owner, unsigned part, unsigned worker) const {
-            invoke(work, owner, part, worker, argument);
+            invoke(work, owner, part, worker, argument.data());
         }
     };
     /// How far a share is, as one word: of which call, whether its owner has come for it, and how
@@ -77,12 +94,12 @@ class ThreadTeam {
     class Progress;
     /// One worker's, in a line for each who writes it. The caller's has only `taken`.
     struct Share {
-        /// The caller's: the number of the call that gives the thread work.
+        /// The caller's: the number of the call that gives the thread work. One line of a cache.
         struct alignas(64) Given {
             std::atomic<std::uint64_t> number{0};
             Call call;
-            std::atomic<bool> over{false};
         } given;
+        static_assert(sizeof(Given) == 64);
         alignas(64) std::atomic<std::uint64_t> taken{0};  ///< a Progress
         /// The thread's: the number of the last call to which it has nothing to add.
         alignas(64) std::atomic<std::uint64_t> done{0};
@@ -102,6 +119,9 @@ class ThreadTeam {
 
     unsigned threads_;
     std::vector<Share> shares_;  ///< by worker
+    /// In place of a call's number: there will be none any more.
+    static constexpr std::uint64_t over = ~std::uint64_t{0};
+
     // The caller's.
     alignas(64) std::uint64_t calls_ = 0;  ///< so far
     bool is_called_ = false;               ///< now

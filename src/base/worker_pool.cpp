@@ -58,7 +58,7 @@ void WorkerPool::run(std::size_t count, std::size_t grain, Invoke call, const vo
     const std::size_t pieces = owners == 1 ? 1 : most / owners;
     const Cut shares(count, owners);
     team_->each(owners, Parts::count_of(pieces), ThreadTeam::Help::all, 0,
-                [&](unsigned owner, unsigned part, unsigned worker, std::uint64_t) {
+                [&](unsigned owner, unsigned part, unsigned worker, int) {
                     const std::size_t first = shares.begin(owner);
                     const Parts share(shares.begin(owner + 1) - first, pieces);
                     call(body, first + share.begin(part), first + share.begin(part + 1), worker);

@@ -25,8 +25,7 @@ class NoFabric final : public Fabric {
                                std::span<const std::uint8_t>) override {
         return 0;
     }
-    std::uint32_t ring_send_rows(Ring, std::uint16_t, const TileMemory&, std::uint32_t,
-                                 std::uint32_t, std::uint32_t) override {
+    std::uint32_t ring_send_rows(Ring, std::uint16_t, const TileMemory&, const Rows&) override {
         return 0;
     }
     void count_producer(Ring, unsigned) override {}

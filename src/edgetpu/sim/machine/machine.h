@@ -118,7 +118,7 @@ class Machine final : public Fabric {
     /// Null unless options.strict.
     [[nodiscard]] Monitor* monitor() { return monitor_.get(); }
     [[nodiscard]] Tile& tile(unsigned number) {
-        count_produced(*units_[number]);
+        count_produced(*units_[number], round_);
         return units_[number]->tile;
     }
 
@@ -140,8 +140,7 @@ class Machine final : public Fabric {
     std::size_t ring_send_each(Ring ring, std::uint16_t tiles, std::size_t size,
                                std::span<const std::uint8_t> data) override;
     std::uint32_t ring_send_rows(Ring ring, std::uint16_t tiles, const TileMemory& memory,
-                                 std::uint32_t first, std::uint32_t step,
-                                 std::uint32_t rows) override;
+                                 const Rows& rows) override;
     void count_producer(Ring ring, unsigned events) override;
     [[nodiscard]] MeshLink* link_from(unsigned tile, Direction to) override;
 
@@ -185,7 +184,7 @@ class Machine final : public Fabric {
         std::size_t next = 0;        ///< of issued_: all before it are dispatched
         bool at_fence = false;    ///< in stepwise runs: the next in line is one, and was taken up
         std::uint8_t awaits = 0;  ///< bits by Ring: something waits for its producers' count
-        std::array<std::uint32_t, 2> produced_counted{};  ///< of produced_, by Ring
+        std::array<std::uint16_t, 2> produced_counted{};  ///< of Round::produced, by Ring
         std::array<Engine<TileActivity>, tile_engine_count> engines;
         TensorState tensor;
         Tile tile;
@@ -199,37 +198,53 @@ class Machine final : public Fabric {
         std::unique_ptr<Error> error{};  ///< null: none
     };
     /// What came of the tiles that one worker did in a round. Tiles by number are bits.
-    struct alignas(64) Turns {
-        std::uint64_t spent = 0;
+    struct Report {
+        std::uint32_t round = 0;                  ///< which, by Round::number
+        std::uint32_t spent = 0;                  ///< steps
+        std::uint32_t taken = 0;                  ///< for `done`, in nanoseconds
         std::uint32_t unfinished = 0;             ///< that could go on
         std::uint32_t sending = 0;                ///< whose ring producer is busy
-        std::array<std::uint32_t, 2> awaiting{};  ///< that have TileUnit::awaits, by Ring
         std::uint32_t reached = 0;                ///< by words of the mesh, or by room for them
+        std::uint32_t notified = 0;               ///< whose fences have notified the scalar core
+        std::array<std::uint32_t, 2> awaiting{};  ///< that have TileUnit::awaits, by Ring
+        unsigned done = 0;                        ///< how many of the worker's own share
         bool moved = false;
-        std::uint32_t tiles = 0;  ///< that have their turns now
-        unsigned faulty = 0;      ///< the lowest tile with an error
-        unsigned done = 0;        ///< of the worker's own share, and
-        std::uint64_t taken = 0;  ///< for these, in nanoseconds
-        std::chrono::nanoseconds begun{};
-        std::unique_ptr<Error> error;
-        TensorScratch scratch;
+        bool again = false;   ///< one has notified more than once: Turns say how often
+        bool failed = false;  ///< one has an error: Turns have it
     };
-    /// What the tiles' workers read of the machine, and nobody writes while they work. One line of
-    /// a cache: each of their cores fetches it in every round.
-    struct alignas(64) Round {
-        std::span<const Issued> issued;                  ///< issued_
-        std::uint64_t most_steps = 0;                    ///< of one tile's turn
+    /// What a worker has of its own. Behind a round the caller reads the report, which is in the
+    /// first line of a cache, and more where the report says so, and writes none of it: the worker
+    /// would have to fetch what the caller has written.
+    struct alignas(64) Turns {
+        Report report;
+        std::uint32_t tiles = 0;  ///< that have their turns now, as bits
+        unsigned faulty = 0;      ///< the lowest tile with an error
+        std::unique_ptr<Error> error;
+        std::chrono::nanoseconds begun{};
+        std::array<std::uint32_t, tile_count> notified_again{};  ///< more often than once, by tile
+        TensorScratch scratch;
+
+        void begin(std::uint32_t round);
+        void notify(unsigned tile);
+    };
+    /// What the tiles' workers are told of a round: they get a copy with the call.
+    struct Round {
+        const Issued* issued = nullptr;  ///< issued_'s first, of so many
+        std::uint32_t issued_count = 0;
+        std::uint32_t most_steps = 0;                    ///< of one tile's turn
+        std::uint32_t number = 0;                        ///< another one each time
         std::uint32_t of_mesh = MeshLink::no_round + 1;  ///< see MeshLink
-        /// What producers have counted, by Ring. Tiles add it to their counters when they look,
-        /// where these lie in the caches.
-        std::array<std::uint32_t, 2> produced{};
+        /// What producers have counted, by Ring, modulo 2^16, as all counters. Tiles add it to
+        /// theirs when they look, where these lie in the caches.
+        std::array<std::uint16_t, 2> produced{};
+        std::uint16_t tiles = 0;  ///< as bits: that have a turn
     };
     /// Turns of some tiles, for the team. What it reads is seldom written: it stays in their
     /// caches.
     struct TileTurns {
         Machine* machine;
         TileShares shares;
-        void operator()(unsigned owner, unsigned part, unsigned worker, std::uint64_t tiles) const;
+        void operator()(unsigned owner, unsigned part, unsigned worker, const Round& round) const;
     };
     std::size_t room_for_messages(std::size_t size);
     void send_some(Ring ring, std::uint16_t tiles, bool scalar, std::span<const std::uint8_t> data);
@@ -261,12 +276,15 @@ class Machine final : public Fabric {
     [[nodiscard]] Result<bool> advance_tiles();
     [[nodiscard]] Result<bool> advance_tiles_by_turns();
     // Whether anything moved, or an error in the purse.
-    inline bool advance_inside(TileUnit& unit, Purse& purse, Turns& turns);
-    [[nodiscard]] inline Purse purse_of(TileUnit& unit, TensorScratch* scratch, std::uint64_t most);
+    inline bool advance_inside(TileUnit& unit, const Round& round, Purse& purse, Turns& turns);
+    [[nodiscard]] inline Purse purse_of(TileUnit& unit, const Round& round, TensorScratch* scratch,
+                                        std::uint64_t most);
     void begin_tiles();
-    void take_turn_of(unsigned tile, Turns& turns);
-    void take_turns_of(std::uint32_t tiles, Turns& turns);
+    void take_turn_of(unsigned tile, const Round& round, Turns& turns);
+    void take_turns_of(std::uint32_t tiles, const Round& round, Turns& turns);
+    [[nodiscard]] const Report* report_of(unsigned worker) const;
     void settle_shares(std::uint32_t tiles);
+    void take_notifications(const Report& report, const Turns& turns);
     [[nodiscard]] Result<bool> take_stock(std::uint32_t tiles);
     [[nodiscard]] Result<bool> advance_producers();
     void end_mesh_round(std::uint32_t reached);
@@ -282,16 +300,17 @@ class Machine final : public Fabric {
     [[nodiscard]] bool side_by_side() const {
         return team_.threads() > 1 && watcher_ == nullptr && options_.tap == nullptr;
     }
-    inline bool dispatch(TileUnit& unit, const Turns& turns);
-    inline bool pass_fence(TileUnit& unit, const ProgramInstruction& at);
+    inline bool dispatch(TileUnit& unit, const Round& round, Turns& turns);
+    inline bool pass_fence(TileUnit& unit, const ProgramInstruction& at, Turns& turns);
     [[nodiscard]] std::size_t waiting_to_dispatch(const TileUnit& unit) const;
     void forget_dispatched();
-    void count_produced(TileUnit& unit) const;
+    static void count_produced(TileUnit& unit, const Round& round);
     void count_produced() const;
     inline void witness_fence(const TileUnit& unit, const Fence& fence);
     inline void start(TileUnit& unit, Engine<TileActivity>& engine);
-    [[nodiscard]] inline bool still_blocked(TileUnit& unit, unsigned number);
-    [[nodiscard]] inline bool may_move(TileUnit& unit, unsigned number);
+    [[nodiscard]] static inline bool still_blocked(TileUnit& unit, const Round& round,
+                                                   unsigned number);
+    [[nodiscard]] static inline bool may_move(TileUnit& unit, const Round& round, unsigned number);
     inline bool advance_engine(TileUnit& unit, unsigned number, Purse& purse);
     void started(Actor actor, const ProgramInstruction& instruction);
     void finished(Actor actor, const ProgramInstruction& instruction);
@@ -347,8 +366,7 @@ class Machine final : public Fabric {
     std::vector<Issued> issued_;
     std::vector<Release> issued_after_;  ///< in strict runs, of the scalar core at each
     std::size_t issued_kept_ = 0;        ///< of it, when it was last made shorter
-    /// By tile, that no sync has taken yet: the scalar core looks at all of them.
-    alignas(64) std::array<std::uint32_t, tile_count> notifications_{};
+    std::array<std::uint32_t, tile_count> notifications_{};  ///< by tile, that no sync took yet
     const RunWatch* run_watch_ = nullptr;
     ScalarCore core_;
     std::size_t stream_ = 0;  ///< of program_; behind the last: it ended

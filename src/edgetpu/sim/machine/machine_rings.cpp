@@ -76,24 +76,30 @@ std::size_t Machine::ring_send_each(Ring ring, std::uint16_t tiles, std::size_t 
 }
 
 std::uint32_t Machine::ring_send_rows(Ring ring, std::uint16_t tiles, const TileMemory& memory,
-                                      std::uint32_t first, std::uint32_t step, std::uint32_t rows) {
+                                      const Rows& rows) {
     const auto r = static_cast<unsigned>(ring);
     RingPlaces& places = to_tiles_[r];
     const auto message = [&](std::uint32_t i) {
-        const std::uint32_t row = first + i * step;
+        const std::uint32_t row = rows.first + i * rows.step;
         return std::span(memory.wide[row]).first(memory.row_length[row]);
     };
+    // A debugger may write any row.
+    const bool is_lent = rows.kept && !short_queues();
     std::uint32_t sent = 0;
-    while (sent < rows && ring_has_room(ring, tiles, false)) {
+    while (sent < rows.count && ring_has_room(ring, tiles, false)) {
         std::uint32_t messages = 1;
         if (places.are_level(tiles)) {
             // Their numbers are those of one kind.
             const std::uint16_t numbers = messages_.to_all(r, message(sent).size());
-            const std::uint32_t most = std::min(rows - sent, sure_room_[r]);
+            const std::uint32_t most = std::min(rows.count - sent, sure_room_[r]);
             for (messages = 0; messages < most; ++messages) {
                 const auto data = message(sent + messages);
                 if (messages_.to_all(r, data.size()) != numbers) break;
-                messages_.put_to_all(r, places.pushed() + messages, 1, data.size(), data.data());
+                if (is_lent && MessageStore::may_refer(data.size()))
+                    messages_.refer_to_all(r, places.pushed() + messages, data);
+                else
+                    messages_.put_to_all(r, places.pushed() + messages, 1, data.size(),
+                                         data.data());
             }
             places.push_to_all(messages, numbers);
         } else {
@@ -110,23 +116,25 @@ std::uint32_t Machine::ring_send_rows(Ring ring, std::uint16_t tiles, const Tile
 void Machine::count_producer(Ring ring, unsigned events) {
     namespace scalar = spec::value::scalar_counter;
     awake_ |= awaiting_[static_cast<unsigned>(ring)];
-    round_.produced[static_cast<unsigned>(ring)] += events;
+    auto& produced = round_.produced[static_cast<unsigned>(ring)];
+    produced = static_cast<std::uint16_t>(produced + events);
     scalar_.counters.count(ring == Ring::a ? scalar::PRODUCER_A_ : scalar::PRODUCER_B_, events);
     if (in_any_order()) count_produced();
-    if (sender_ != nullptr) count_produced(*sender_);
+    if (sender_ != nullptr) count_produced(*sender_, round_);
 }
 
-void Machine::count_produced(TileUnit& unit) const {
+void Machine::count_produced(TileUnit& unit, const Round& round) {
     namespace counter = spec::value::tile_counter;
     constexpr std::array counters = {counter::RING_PRODUCER_A_, counter::RING_PRODUCER_B_};
     for (unsigned ring = 0; ring < counters.size(); ++ring)
         unit.tile.counters.count(
-            counters[ring], round_.produced[ring] -
-                                std::exchange(unit.produced_counted[ring], round_.produced[ring]));
+            counters[ring], static_cast<std::uint16_t>(
+                                round.produced[ring] -
+                                std::exchange(unit.produced_counted[ring], round.produced[ring])));
 }
 
 void Machine::count_produced() const {
-    for (auto* unit : units_) count_produced(*unit);
+    for (auto* unit : units_) count_produced(*unit, round_);
 }
 
 MeshLink* Machine::link_from(unsigned tile, Direction to) {

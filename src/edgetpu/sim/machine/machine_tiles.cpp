@@ -110,7 +110,7 @@ void Machine::forget_dispatched() {
 }
 
 // False where the fence holds back what is behind it.
-bool Machine::pass_fence(TileUnit& unit, const ProgramInstruction& at) {
+bool Machine::pass_fence(TileUnit& unit, const ProgramInstruction& at, Turns& turns) {
     const auto& fence = std::get<Fence>(at.operation);
     unit.held_for = fence.engines;
     if ((unit.held_for & unit.busy) != 0) return false;
@@ -122,7 +122,7 @@ bool Machine::pass_fence(TileUnit& unit, const ProgramInstruction& at) {
         return false;
     }
     reset(unit.tile, fence);
-    if (fence.notifies()) ++notifications_[unit.tile.number];
+    if (fence.notifies()) turns.notify(unit.tile.number);
     if (monitor_) witness_fence(unit, fence);
     if (options_.steps != nullptr) {
         options_.steps->finished(dispatch_actor(unit.tile.number), at);
@@ -132,12 +132,12 @@ bool Machine::pass_fence(TileUnit& unit, const ProgramInstruction& at) {
 }
 
 // Hands instructions to their engines in order; a fence holds back those after it.
-bool Machine::dispatch(TileUnit& unit, const Turns& turns) {
+bool Machine::dispatch(TileUnit& unit, const Round& round, Turns& turns) {
     if ((unit.held_for & unit.busy) != 0) return false;
     bool moved = false;
     const std::uint32_t before = turns.tiles & ((1U << unit.tile.number) - 1);
-    for (; unit.next < round_.issued.size(); ++unit.next) {
-        const Issued& issued = round_.issued[unit.next];
+    for (; unit.next < round.issued_count; ++unit.next) {
+        const Issued& issued = round.issued[unit.next];
         if ((issued.tiles >> unit.tile.number & 1U) == 0) continue;
         const Actor actor = dispatch_actor(unit.tile.number);
         if (monitor_) monitor_->join(actor, issued_after_[unit.next]);
@@ -147,7 +147,7 @@ bool Machine::dispatch(TileUnit& unit, const Turns& turns) {
                 started(actor, *issued.instruction);
                 return true;
             }
-            if (!pass_fence(unit, *issued.instruction)) return moved;
+            if (!pass_fence(unit, *issued.instruction, turns)) return moved;
         } else {
             auto& engine = unit.engines[issued.engine];
             engine.queue.push_back(issued);
@@ -261,7 +261,7 @@ bool waits_on_two_sides(const MeshTransfer& op) {
 }  // namespace
 
 // What an engine waits for is looked at here before the engine itself.
-inline bool Machine::still_blocked(TileUnit& unit, unsigned number) {
+inline bool Machine::still_blocked(TileUnit& unit, const Round& round, unsigned number) {
     const auto& engine = unit.engines[number];
     if (engine.current == nullptr || engine.blocked.on == Blocked::On::nothing) return false;
     const auto* mesh = std::get_if<MeshTransfer>(&engine.current->operation);
@@ -279,7 +279,7 @@ inline bool Machine::still_blocked(TileUnit& unit, unsigned number) {
         case Blocked::On::ring_empty:
             return unit.tile.rings[number == kind::RING_CONSUMER_0_ ? 0 : 1].empty();
         case Blocked::On::mesh_empty:
-            return unit.tile.arrived[static_cast<unsigned>(mesh->to)].size(round_.of_mesh, 1) == 0;
+            return unit.tile.arrived[static_cast<unsigned>(mesh->to)].size(round.of_mesh, 1) == 0;
         case Blocked::On::row_full:
             return unit.tile.memory.full[engine.blocked.row] != RowOwner::none;
         default:
@@ -287,19 +287,19 @@ inline bool Machine::still_blocked(TileUnit& unit, unsigned number) {
     }
 }
 
-inline bool Machine::may_move(TileUnit& unit, unsigned number) {
-    return (unit.busy >> number & 1U) != 0 && !still_blocked(unit, number);
+inline bool Machine::may_move(TileUnit& unit, const Round& round, unsigned number) {
+    return (unit.busy >> number & 1U) != 0 && !still_blocked(unit, round, number);
 }
 
 // What a tile's engines do by themselves, until all of them wait for something: the order between
 // tiles is nowhere seen.
-bool Machine::advance_inside(TileUnit& unit, Purse& purse, Turns& turns) {
+bool Machine::advance_inside(TileUnit& unit, const Round& round, Purse& purse, Turns& turns) {
     bool progress = false;
     while (purse.spent < purse.most) {
-        bool moved = unit.next < round_.issued.size() && (unit.held_for & unit.busy) == 0 &&
-                     dispatch(unit, turns);
+        bool moved = unit.next < round.issued_count && (unit.held_for & unit.busy) == 0 &&
+                     dispatch(unit, round, turns);
         for (const unsigned number : inside) {
-            if (!may_move(unit, number)) continue;
+            if (!may_move(unit, round, number)) continue;
             const bool advanced = advance_engine(unit, number, purse);
             if (purse.error) return progress;
             moved |= advanced;
@@ -307,42 +307,62 @@ bool Machine::advance_inside(TileUnit& unit, Purse& purse, Turns& turns) {
         if (!moved) return progress;
         progress = true;
     }
-    turns.unfinished |= 1U << unit.tile.number;
+    turns.report.unfinished |= 1U << unit.tile.number;
     return progress;
 }
 
-Machine::Purse Machine::purse_of(TileUnit& unit, TensorScratch* scratch, std::uint64_t most) {
+Machine::Purse Machine::purse_of(TileUnit& unit, const Round& round, TensorScratch* scratch,
+                                 std::uint64_t most) {
     return {.work = {.tile = unit.tile,
                      .fabric = *this,
                      .full_bits = options_.full_bits,
                      .tap = options_.tap,
                      .word_tags = options_.tap != nullptr && options_.tap->tags_words(),
                      .scratch = scratch,
-                     .round = round_.of_mesh,
+                     .round = round.of_mesh,
                      .witness = witness(0, unit.tile.number)},
             .most = most};
 }
 
-void Machine::take_turn_of(unsigned tile, Turns& turns) {
+// Anew, where it speaks of another round.
+void Machine::Turns::begin(std::uint32_t round) {
+    if (report.round == round) return;
+    if (report.again) notified_again.fill(0);
+    report = {.round = round};
+}
+
+void Machine::Turns::notify(unsigned tile) {
+    const std::uint32_t bit = 1U << tile;
+    if ((report.notified & bit) != 0) {
+        report.again = true;
+        ++notified_again[tile];
+    }
+    report.notified |= bit;
+}
+
+void Machine::take_turn_of(unsigned tile, const Round& round, Turns& turns) {
     TileUnit& unit = *units_[tile];
-    Purse purse = purse_of(unit, &turns.scratch, round_.most_steps);
-    count_produced(unit);
+    Purse purse = purse_of(unit, round, &turns.scratch, round.most_steps);
+    count_produced(unit, round);
     unit.awaits = 0;
-    turns.moved |= advance_inside(unit, purse, turns);
-    turns.spent += purse.spent;
-    turns.reached |= purse.work.reached;
-    turns.sending |= (unit.busy >> kind::RING_PRODUCER_ & 1U) << tile;
-    for (unsigned ring = 0; ring < turns.awaiting.size(); ++ring)
-        turns.awaiting[ring] |= (unit.awaits >> ring & 1U) << tile;
-    if (purse.error == nullptr || (turns.error != nullptr && turns.faulty < tile)) return;
+    Report& report = turns.report;
+    report.moved |= advance_inside(unit, round, purse, turns);
+    report.spent += static_cast<std::uint32_t>(purse.spent);
+    report.reached |= purse.work.reached;
+    report.sending |= (unit.busy >> kind::RING_PRODUCER_ & 1U) << tile;
+    for (unsigned ring = 0; ring < report.awaiting.size(); ++ring)
+        report.awaiting[ring] |= (unit.awaits >> ring & 1U) << tile;
+    if (purse.error == nullptr || (report.failed && turns.faulty < tile)) return;
+    report.failed = true;
     turns.faulty = tile;
     turns.error = std::move(purse.error);
 }
 
-void Machine::take_turns_of(std::uint32_t tiles, Turns& turns) {
+void Machine::take_turns_of(std::uint32_t tiles, const Round& round, Turns& turns) {
+    turns.begin(round.number);
     turns.tiles = tiles;
     for (; tiles != 0; tiles &= tiles - 1)
-        take_turn_of(static_cast<unsigned>(std::countr_zero(tiles)), turns);
+        take_turn_of(static_cast<unsigned>(std::countr_zero(tiles)), round, turns);
 }
 
 std::chrono::nanoseconds steady_time() {
@@ -351,25 +371,40 @@ std::chrono::nanoseconds steady_time() {
 
 // What the caller does for a thread that is late is nobody's time.
 void Machine::TileTurns::operator()(unsigned owner, unsigned part, unsigned worker,
-                                    std::uint64_t tiles) const {
+                                    const Round& round) const {
     Turns& turns = machine->turns_[worker];
-    const std::uint32_t some = shares.part_of(static_cast<std::uint32_t>(tiles), owner, part);
+    Report& report = turns.report;
+    const std::uint32_t some = shares.part_of(round.tiles, owner, part);
     const bool is_own = owner == worker;
     const auto now = machine->options_.tile_clock;
-    if (is_own && turns.done == 0) turns.begun = now();
-    machine->take_turns_of(some, turns);
+    if (is_own && report.round != round.number) turns.begun = now();
+    machine->take_turns_of(some, round, turns);
     if (!is_own) return;
     const auto end = now();
-    turns.taken += static_cast<std::uint64_t>((end - turns.begun).count());
-    turns.done += static_cast<unsigned>(std::popcount(some));
+    report.taken += static_cast<std::uint32_t>((end - turns.begun).count());
+    report.done += static_cast<unsigned>(std::popcount(some));
     turns.begun = end;
+}
+
+// Null where the worker did nothing in this round.
+const Machine::Report* Machine::report_of(unsigned worker) const {
+    const Report& report = turns_[worker].report;
+    return report.round == round_.number ? &report : nullptr;
 }
 
 void Machine::settle_shares(std::uint32_t tiles) {
     for (unsigned worker = 0; worker < turns_.size(); ++worker)
-        tile_turns_.shares.note(worker, std::exchange(turns_[worker].done, 0),
-                                std::exchange(turns_[worker].taken, 0));
+        if (const Report* report = report_of(worker))
+            tile_turns_.shares.note(worker, report->done, report->taken);
     tile_turns_.shares.settle(tiles);
+}
+
+void Machine::take_notifications(const Report& report, const Turns& turns) {
+    for (std::uint32_t left = report.notified; left != 0; left &= left - 1)
+        ++notifications_[static_cast<unsigned>(std::countr_zero(left))];
+    if (!report.again) return;
+    for (unsigned tile = 0; tile < tile_count; ++tile)
+        notifications_[tile] += turns.notified_again[tile];
 }
 
 // Behind a link's words, its receiver may go on, behind room its sender: in the next round. Where
@@ -388,19 +423,24 @@ Result<bool> Machine::take_stock(std::uint32_t tiles) {
     unsigned faulty = tile_count;
     sending_ &= ~tiles;
     for (std::uint32_t& awaiting : awaiting_) awaiting &= ~tiles;
-    for (Turns& turns : turns_) {
-        moved |= std::exchange(turns.moved, false);
-        reached |= std::exchange(turns.reached, 0);
-        awake_ |= std::exchange(turns.unfinished, 0);
-        sending_ |= std::exchange(turns.sending, 0);
+    for (unsigned worker = 0; worker < turns_.size(); ++worker) {
+        const Report* report = report_of(worker);
+        if (report == nullptr) continue;
+        Turns& turns = turns_[worker];
+        moved |= report->moved;
+        reached |= report->reached;
+        awake_ |= report->unfinished;
+        sending_ |= report->sending;
         for (unsigned ring = 0; ring < awaiting_.size(); ++ring)
-            awaiting_[ring] |= std::exchange(turns.awaiting[ring], 0);
-        spend(std::exchange(turns.spent, 0));
-        if (turns.error == nullptr || turns.faulty > faulty) continue;
+            awaiting_[ring] |= report->awaiting[ring];
+        take_notifications(*report, turns);
+        spend(report->spent);
+        if (!report->failed) continue;
+        auto of_turns = std::move(turns.error);
+        if (turns.faulty > faulty) continue;
         faulty = turns.faulty;
-        error = std::move(turns.error);
+        error = std::move(of_turns);
     }
-    for (Turns& turns : turns_) turns.error.reset();
     end_mesh_round(reached);
     if (error != nullptr) return std::unexpected(std::move(*error));
     return moved;
@@ -412,9 +452,9 @@ Result<bool> Machine::advance_producers() {
     for (std::uint32_t left = sending_; left != 0; left &= left - 1) {
         const auto tile = static_cast<unsigned>(std::countr_zero(left));
         TileUnit& unit = *units_[tile];
-        count_produced(unit);
-        if (!may_move(unit, kind::RING_PRODUCER_)) continue;
-        Purse purse = purse_of(unit, nullptr, turn_steps());
+        count_produced(unit, round_);
+        if (!may_move(unit, round_, kind::RING_PRODUCER_)) continue;
+        Purse purse = purse_of(unit, round_, nullptr, turn_steps());
         sender_ = &unit;
         if (advance_engine(unit, kind::RING_PRODUCER_, purse)) {
             moved = true;
@@ -428,22 +468,25 @@ Result<bool> Machine::advance_producers() {
 }
 
 void Machine::begin_tiles() {
-    round_.issued = issued_;
-    round_.most_steps = turn_steps();
+    ++round_.number;
+    round_.issued = issued_.data();
+    round_.issued_count = static_cast<std::uint32_t>(issued_.size());
+    round_.most_steps = static_cast<std::uint32_t>(turn_steps());
 }
 
 // One after the other or side by side: the bytes, the counters and the errors are the same.
 Result<bool> Machine::advance_tiles() {
     const std::uint32_t tiles = std::exchange(awake_, 0);
     begin_tiles();
+    round_.tiles = static_cast<std::uint16_t>(tiles);
     const bool are_few = std::popcount(tiles) <= few_tiles;
     const bool are_shared =
         side_by_side() && std::popcount(tiles) > 1 && (!are_few || steps_of_few_ >= few_steps);
     const unsigned owners = are_shared ? tile_turns_.shares.owners(tiles) : 1;
     if (owners > 1)
-        team_.each(owners, TileShares::parts, ThreadTeam::Help::late, tiles, tile_turns_);
+        team_.each(owners, TileShares::parts, ThreadTeam::Help::late, round_, tile_turns_);
     else
-        take_turns_of(tiles, turns_.front());
+        take_turns_of(tiles, round_, turns_.front());
     if (are_shared) settle_shares(tiles);
     const std::uint64_t before = steps_left_;
     auto moved = take_stock(tiles);
@@ -455,13 +498,15 @@ Result<bool> Machine::advance_tiles() {
 Result<bool> Machine::advance_tiles_by_turns() {
     begin_tiles();
     bool moved = false;
+    Turns& turns = turns_.front();
+    turns.begin(round_.number);
     for (auto* unit : units_) {
-        Purse purse = purse_of(*unit, &turns_.front().scratch, turn_steps());
-        moved |= dispatch(*unit, turns_.front());
+        Purse purse = purse_of(*unit, round_, &turns.scratch, turn_steps());
+        moved |= dispatch(*unit, round_, turns);
         auto order = consumers_first;
         if (options_.random_seed) std::ranges::shuffle(order, random_);
         for (const unsigned number : order) {
-            if (!may_move(*unit, number)) continue;
+            if (!may_move(*unit, round_, number)) continue;
             if (options_.random_seed && random_() % 2 == 0) continue;
             moved |= advance_engine(*unit, number, purse);
             if (purse.error) return std::unexpected(std::move(*purse.error));
@@ -470,6 +515,7 @@ Result<bool> Machine::advance_tiles_by_turns() {
         }
         spend(purse.spent);
     }
+    take_notifications(turns.report, turns);
     return moved;
 }
 

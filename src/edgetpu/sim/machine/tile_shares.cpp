@@ -19,8 +19,8 @@ constexpr unsigned place_of(unsigned tile) {
     constexpr unsigned side = grid_side / 2, quarter = side * side;
     const unsigned row = tile / grid_side, column = tile % grid_side;
     const unsigned south = row / side, east = column / side;
-    // North-west, south-east, north-east, south-west.
-    const unsigned block = 2 * (south ^ east) + south;
+    // North-west, south-east, south-west, north-east.
+    const unsigned block = 2 * (south ^ east) + east;
     return quarter * block + side * (row % side) + column % side;
 }
 

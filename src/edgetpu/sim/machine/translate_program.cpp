@@ -1,9 +1,24 @@
 // What of a program can be worked out before it runs: decoded instructions, shapes and plans.
 #include <algorithm>
 
+#include "edgetpu/sim/program/written_rows.h"
 #include "machine.h"
 
 namespace reef::edgetpu::sim {
+
+namespace {
+
+void find_kept_rows(std::vector<Stream>& streams) {
+    WrittenRows written;
+    for (const Stream& stream : streams)
+        for (const auto& instruction : stream.instructions) written.include(instruction.operation);
+    for (Stream& stream : streams)
+        for (auto& instruction : stream.instructions)
+            if (auto* send = std::get_if<RingSend>(&instruction.operation))
+                send->from_kept_rows = written.are_kept(send->src);
+}
+
+}  // namespace
 
 Result<Program> translate_program(std::span<const Bytes> streams) {
     Program program;
@@ -32,6 +47,7 @@ Result<Program> translate_program(std::span<const Bytes> streams) {
         }
         program.streams.push_back(std::move(stream));
     }
+    find_kept_rows(program.streams);
     return program;
 }
 

@@ -83,7 +83,7 @@ struct Prepare {
     Result<Operation> operator()(const program::RingPop& o) const {
         return RingPop{prepared(o), 4 * o.message_words};
     }
-    Result<Operation> operator()(const program::RingSend& o) const { return prepared(o); }
+    Result<Operation> operator()(const program::RingSend& o) const { return RingSend{prepared(o)}; }
     Result<Operation> operator()(const program::RingReceive& o) const { return prepared(o); }
     Result<Operation> operator()(const program::NarrowToWide& o) const { return prepared(o); }
     Result<Operation> operator()(const program::WideToNarrow& o) const { return prepared(o); }

@@ -42,11 +42,14 @@ struct Prepared : Typed {
     Waits<std::tuple_size_v<decltype(Typed::wait)>> waits{};
 };
 
-using RingSend = Prepared<program::RingSend>;
 using RingReceive = Prepared<program::RingReceive>;
 using NarrowToWide = Prepared<program::NarrowToWide>;
 using WideToNarrow = Prepared<program::WideToNarrow>;
 using Infeed = Prepared<program::Infeed>;
+
+struct RingSend : Prepared<program::RingSend> {
+    bool from_kept_rows = false;  ///< that nothing writes while the program runs: see WrittenRows
+};
 
 struct MeshTransfer : Prepared<program::Mesh> {
     bool sends = false;

@@ -25,11 +25,14 @@ class Messages {
 
     /// So many numbers of each kind, those of rows first.
     explicit Messages(std::size_t of_each)
-        : rows_(of_each), shorts_(of_each), sizes_(2 * of_each) {}
+        : rows_(of_each), row_bytes_(of_each), shorts_(of_each), sizes_(2 * of_each) {
+        for (std::size_t number = 0; number < of_each; ++number)
+            row_bytes_[number] = rows_[number].bytes.data();
+    }
     [[nodiscard]] std::size_t of_each() const { return rows_.size(); }
     [[nodiscard]] std::span<const std::uint8_t> operator[](std::uint16_t number) const {
         const std::uint8_t* bytes = number < rows_.size()
-                                        ? rows_[number].bytes.data()
+                                        ? row_bytes_[number]
                                         : shorts_[number - rows_.size()].bytes.data();
         return {bytes, sizes_[number]};
     }
@@ -42,6 +45,12 @@ class Messages {
             std::memcpy(bytes, data.data(), short_bytes);
         else
             std::memcpy(bytes, data.data(), data.size());
+    }
+    /// Bytes that stay where they are until everybody has read the message, whose number is one of
+    /// those of rows.
+    void refer(std::uint16_t number, std::span<const std::uint8_t> data) {
+        sizes_[number] = static_cast<std::uint16_t>(data.size());
+        row_bytes_[number] = data.data();
     }
     /// So many messages of `size` bytes each, in numbers that follow each other.
     void assign_each(std::uint16_t first, std::uint32_t messages, std::size_t size,
@@ -56,14 +65,16 @@ class Messages {
 
   private:
     [[nodiscard]] std::uint8_t* bytes_of(std::uint16_t number) {
-        return number < rows_.size() ? rows_[number].bytes.data()
-                                     : shorts_[number - rows_.size()].bytes.data();
+        if (number >= rows_.size()) return shorts_[number - rows_.size()].bytes.data();
+        row_bytes_[number] = rows_[number].bytes.data();
+        return rows_[number].bytes.data();
     }
     template <std::size_t size, std::size_t alignment>
     struct alignas(alignment) Slot {
         std::array<std::uint8_t, size> bytes;
     };
     std::vector<Slot<row_bytes, 64>> rows_;
+    std::vector<const std::uint8_t*> row_bytes_;  ///< in rows_, or where they stay
     std::vector<Slot<short_bytes, short_bytes>> shorts_;
     std::vector<std::uint16_t> sizes_;
 };
@@ -199,6 +210,14 @@ class MessageStore {
         messages_.assign_each(static_cast<std::uint16_t>(numbers + first), before_end, size, data);
         messages_.assign_each(numbers, messages - before_end, size, data + before_end * size);
     }
+    /// One whose bytes stay where they are until all tiles have received it. Precondition:
+    /// may_refer(), of their size, and room as above.
+    void refer_to_all(unsigned ring, std::uint32_t place, std::span<const std::uint8_t> data) {
+        const auto number = to_all(ring, data.size()) + place % RingQueue::capacity;
+        messages_.refer(static_cast<std::uint16_t>(number), data);
+    }
+    /// Short ones are not worth it.
+    [[nodiscard]] static bool may_refer(std::size_t size) { return kind_of(size) == 0; }
     /// How many other messages of that size can be put before queues are looked at: one at least.
     /// `each_queue` calls what it is given with every queue.
     [[nodiscard]] std::size_t room(std::size_t size, auto&& each_queue) {

@@ -14,7 +14,9 @@ std::uint32_t RingSendEngine::send_rows(Work& work, std::uint32_t row) {
     const auto step = static_cast<std::uint32_t>(op_->src.step[0]);
     std::uint32_t rows = 1;
     if (in_a_row > 1 && !op_->to_scalar) {
-        rows = work.fabric.ring_send_rows(op_->ring, op_->to_tiles, memory, row, step, in_a_row);
+        rows = work.fabric.ring_send_rows(
+            op_->ring, op_->to_tiles, memory,
+            {.first = row, .step = step, .count = in_a_row, .kept = op_->from_kept_rows});
     } else {
         work.witness.reads(Watched::wide, row);
         if (work.witness)

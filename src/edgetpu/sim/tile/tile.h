@@ -61,17 +61,22 @@ struct Fault {
 /// What connects the tiles and the scalar core.
 class Fabric {
   public:
+    /// So many, whose numbers are `step` apart.
+    struct Rows {
+        std::uint32_t first = 0, step = 0, count = 0;
+        bool kept = false;  ///< nothing writes them while the program runs
+    };
     [[nodiscard]] virtual bool ring_has_room(Ring ring, std::uint16_t tiles, bool scalar) const = 0;
     virtual void ring_send(Ring ring, std::uint16_t tiles, bool scalar,
                            std::span<const std::uint8_t> data) = 0;
     /// Messages of `size` bytes each to tiles, while there are so many bytes, and room; how many.
     virtual std::size_t ring_send_each(Ring ring, std::uint16_t tiles, std::size_t size,
                                        std::span<const std::uint8_t> data) = 0;
-    /// The valid bytes of so many wide rows, a message each, the numbers of which are `step` apart,
-    /// to tiles, while there is room for them; how many. Precondition: they are rows of the memory.
+    /// The valid bytes of wide rows, a message each, to tiles, while there is room for them; how
+    /// many. Where the rows keep what they hold as long as the program runs, they may be read when
+    /// the messages are received. Precondition: they are rows of the memory.
     virtual std::uint32_t ring_send_rows(Ring ring, std::uint16_t tiles, const TileMemory& memory,
-                                         std::uint32_t first, std::uint32_t step,
-                                         std::uint32_t rows) = 0;
+                                         const Rows& sent) = 0;
     virtual void count_producer(Ring ring, unsigned events) = 0;
     /// Null at the edge of the grid.
     [[nodiscard]] virtual MeshLink* link_from(unsigned tile, Direction to) = 0;
