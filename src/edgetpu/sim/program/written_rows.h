@@ -2,7 +2,10 @@
 // parameters that an earlier program has loaded.
 #pragma once
 
-#include <bitset>
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <utility>
 
 #include "memory.h"
 #include "program.h"
@@ -12,18 +15,18 @@ namespace reef::edgetpu::sim {
 /// Of all tiles together: programs have their parameters in the same rows of each.
 class WrittenRows {
   public:
-    /// All that the instruction may write, whatever it waits for.
+    /// All that the instruction may write, whatever it waits for; of a nest also what lies between
+    /// its lowest and its highest row.
     void include(const Operation& operation);
-    /// Whether no included instruction writes any of the nest's rows. False where the nest leaves
-    /// the memory.
+    /// Whether no included instruction writes any of these rows. False where they leave the memory.
     [[nodiscard]] bool are_kept(const Nest& rows) const;
 
   private:
-    /// Addresses of `per_row` to a row.
-    void include(const Nest& nest, std::int32_t per_row);
-    void include(std::int32_t row);
+    using Range = std::pair<std::size_t, std::size_t>;
+    /// First and last; all where there is nothing.
+    void include(const std::optional<Range>& rows);
 
-    std::bitset<wide_rows> written_;
+    std::array<bool, wide_rows> written_{};
 };
 
 }  // namespace reef::edgetpu::sim
