@@ -162,6 +162,27 @@ TEST(CopyProgram, FencesWaitForMessages) {
               std::string::npos);
 }
 
+// Tiles without work pass both fences in one turn.
+TEST(CopyProgram, EveryNotificationCounts) {
+    const std::string fence = "fence tiles=all seq=8 engines=all notify=1";
+    const std::string sync = "sync notified.count=1 notified.tiles=all expected5=1";
+    const std::string text = with(with(copy_program(), fence, fence + "\n" + fence), sync,
+                                  "sync notified.count=1 notified.tiles=all\n" + sync);
+    auto programs = PackagePrograms::load(copy_package(text));
+    ASSERT_TRUE(programs) << programs.error().message();
+    for (const MachineOptions& options :
+         {MachineOptions{}, MachineOptions{.threads = 2}, MachineOptions{.threads = 5},
+          MachineOptions{.random_seed = 1}, MachineOptions{.strict = true}}) {
+        Machine machine(options);
+        for (int time = 0; time < 2; ++time) {
+            const auto status = programs->run(machine);
+            ASSERT_TRUE(status) << status.error().message();
+            for (unsigned tile = 0; tile < tile_count; ++tile)
+                EXPECT_EQ(machine.dispatcher(tile).notifications, 0U) << "tile " << tile;
+        }
+    }
+}
+
 TEST(CopyProgram, MissingWaitIsAHazardWithBothInstructions) {
     // narrow_to_wide comes before what it should wait for.
     const auto ran =

@@ -106,6 +106,27 @@ TEST(Rings, ReceiversGetWhatWasSentToThemInOrder) {
     EXPECT_GT(ring.sent_to_all(), 1000U);
 }
 
+TEST(Rings, RowsThatAreKeptAreNotCopied) {
+    constexpr auto all = static_cast<std::uint16_t>((1U << tile_count) - 1);
+    const auto is_copied = [](const MachineOptions& options, std::uint16_t tiles,
+                              std::uint16_t bytes, bool kept) {
+        Machine machine(options);
+        TileMemory& memory = machine.tile(3).memory;
+        memory.row_length[7] = bytes;
+        EXPECT_EQ(machine.ring_send_rows(Ring::a, tiles, memory,
+                                         {.first = 7, .step = 1, .count = 1, .kept = kept}),
+                  1U);
+        return machine.tile(0).rings[0].front().data() != memory.wide[7].data();
+    };
+    EXPECT_FALSE(is_copied({}, all, row_bytes, true));
+    EXPECT_FALSE(is_copied({}, all, Messages::short_bytes + 1, true));
+    EXPECT_TRUE(is_copied({}, all, Messages::short_bytes, true));
+    EXPECT_TRUE(is_copied({}, all, row_bytes, false));
+    EXPECT_TRUE(is_copied({}, 1, row_bytes, true));
+    EXPECT_TRUE(is_copied({.strict = true}, all, row_bytes, true));
+    EXPECT_TRUE(is_copied({.random_seed = 1}, all, row_bytes, true));
+}
+
 TEST(Rings, RowsAreSentWhileThereIsRoom) {
     std::mt19937 random(11);
     const auto below = [&](unsigned bound) { return static_cast<unsigned>(random() % bound); };

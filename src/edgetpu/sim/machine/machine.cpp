@@ -412,6 +412,12 @@ void Machine::empty_buses() {
     word_to_host_.reset();
     most_issued_ = issued_kept_ = 0;
     notifications_.fill(0);
+    // Of a program: steps bound their number.
+    round_.number = 0;
+    for (Turns& turns : turns_) {
+        turns.report = {};
+        turns.notified_again.fill(0);
+    }
     issued_.clear();
     issued_after_.clear();
     const auto clear = [](auto& engine) {

@@ -83,7 +83,7 @@ std::uint32_t Machine::ring_send_rows(Ring ring, std::uint16_t tiles, const Tile
         const std::uint32_t row = rows.first + i * rows.step;
         return std::span(memory.wide[row]).first(memory.row_length[row]);
     };
-    // A debugger may write any row.
+    // Runs that try the chip's rules copy all, as the chip does.
     const bool is_lent = rows.kept && !short_queues();
     std::uint32_t sent = 0;
     while (sent < rows.count && ring_has_room(ring, tiles, false)) {

@@ -16,8 +16,8 @@ std::optional<Range> rows_between(double first, double last) {
 }
 
 /// Of a nest with `per_row` addresses to a row. A cropped pass leaves the address where a whole one
-/// would: an address is the base and, of each dimension, the index times the stride. Those that
-/// wrap around leave the memory on their way.
+/// would: an address is the base and, of each dimension, the index times the stride. Addresses are
+/// modulo 2^32 and strides modulo 2^64; where the bounds lie in the memory, so do all between them.
 std::optional<Range> rows_of(const Nest& nest, double per_row) {
     const Strides strides = strides_of(nest);
     double first = nest.base, last = nest.base;

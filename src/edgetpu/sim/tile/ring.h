@@ -29,6 +29,8 @@ class Messages {
         for (std::size_t number = 0; number < of_each; ++number)
             row_bytes_[number] = rows_[number].bytes.data();
     }
+    Messages(const Messages&) = delete;
+    Messages& operator=(const Messages&) = delete;
     [[nodiscard]] std::size_t of_each() const { return rows_.size(); }
     [[nodiscard]] std::span<const std::uint8_t> operator[](std::uint16_t number) const {
         const std::uint8_t* bytes = number < rows_.size()

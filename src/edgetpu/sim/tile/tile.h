@@ -61,7 +61,7 @@ struct Fault {
 /// What connects the tiles and the scalar core.
 class Fabric {
   public:
-    /// So many, whose numbers are `step` apart.
+    /// Wide rows whose numbers are `step` apart.
     struct Rows {
         std::uint32_t first = 0, step = 0, count = 0;
         bool kept = false;  ///< nothing writes them while the program runs
@@ -76,7 +76,7 @@ class Fabric {
     /// many. Where the rows keep what they hold as long as the program runs, they may be read when
     /// the messages are received. Precondition: they are rows of the memory.
     virtual std::uint32_t ring_send_rows(Ring ring, std::uint16_t tiles, const TileMemory& memory,
-                                         const Rows& sent) = 0;
+                                         const Rows& rows) = 0;
     virtual void count_producer(Ring ring, unsigned events) = 0;
     /// Null at the edge of the grid.
     [[nodiscard]] virtual MeshLink* link_from(unsigned tile, Direction to) = 0;
