@@ -248,6 +248,8 @@ class Machine final : public Fabric {
     };
     std::size_t room_for_messages(std::size_t size);
     void send_some(Ring ring, std::uint16_t tiles, bool scalar, std::span<const std::uint8_t> data);
+    std::uint32_t send_while_room(Ring ring, std::uint16_t tiles, std::uint32_t messages,
+                                  auto&& put, auto&& message);
     void reserve(const Program& program);
     void reserve_queues(const QueueSizes& sizes);
     inline void start_tensor(TileUnit& unit, Engine<TileActivity>& engine, const TensorOp& op);

@@ -52,27 +52,38 @@ void Machine::ring_send(Ring ring, std::uint16_t tiles, bool scalar,
     if (sure_room_[r] > 0) --sure_room_[r];
 }
 
+// So many messages, while there is room for them; how many. Where the tiles are all and have got
+// equally many, `put(first, most)` enters some from the first on, one at least, and says how many;
+// else they go one by one, each as `message` says.
+std::uint32_t Machine::send_while_room(Ring ring, std::uint16_t tiles, std::uint32_t messages,
+                                       auto&& put, auto&& message) {
+    const auto r = static_cast<unsigned>(ring);
+    std::uint32_t sent = 0;
+    while (sent < messages && ring_has_room(ring, tiles, false)) {
+        std::uint32_t some = 1;
+        if (to_tiles_[r].are_level(tiles))
+            some = put(sent, std::min(messages - sent, sure_room_[r]));
+        else
+            send_some(ring, tiles, false, message(sent));
+        sure_room_[r] -= std::min(sure_room_[r], some);
+        sent += some;
+    }
+    if (sent > 0) awake_ |= tiles;
+    return sent;
+}
+
 std::size_t Machine::ring_send_each(Ring ring, std::uint16_t tiles, std::size_t size,
                                     std::span<const std::uint8_t> data) {
     const auto r = static_cast<unsigned>(ring);
     RingPlaces& places = to_tiles_[r];
-    std::size_t sent = 0;
-    while (data.size() >= size && ring_has_room(ring, tiles, false)) {
-        std::uint32_t messages = 1;
-        if (places.are_level(tiles)) {
-            messages = static_cast<std::uint32_t>(
-                std::min<std::size_t>(data.size() / size, sure_room_[r]));
-            messages_.put_to_all(r, places.pushed(), messages, size, data.data());
-            places.push_to_all(messages, messages_.to_all(r, size));
-        } else {
-            send_some(ring, tiles, false, data.first(size));
-        }
-        data = data.subspan(messages * size);
-        sure_room_[r] -= std::min(sure_room_[r], messages);
-        sent += messages;
-    }
-    if (sent > 0) awake_ |= tiles;
-    return sent;
+    const auto message = [&](std::uint32_t i) { return data.subspan(i * size, size); };
+    const auto put = [&](std::uint32_t first, std::uint32_t most) {
+        messages_.put_to_all(r, places.pushed(), most, size, &data[first * size]);
+        places.push_to_all(most, messages_.to_all(r, size));
+        return most;
+    };
+    const auto messages = static_cast<std::uint32_t>(data.size() / size);
+    return send_while_room(ring, tiles, messages, put, message);
 }
 
 std::uint32_t Machine::ring_send_rows(Ring ring, std::uint16_t tiles, const TileMemory& memory,
@@ -85,31 +96,22 @@ std::uint32_t Machine::ring_send_rows(Ring ring, std::uint16_t tiles, const Tile
     };
     // Runs that try the chip's rules copy all, as the chip does.
     const bool is_lent = rows.kept && !short_queues();
-    std::uint32_t sent = 0;
-    while (sent < rows.count && ring_has_room(ring, tiles, false)) {
-        std::uint32_t messages = 1;
-        if (places.are_level(tiles)) {
-            // Their numbers are those of one kind.
-            const std::uint16_t numbers = messages_.to_all(r, message(sent).size());
-            const std::uint32_t most = std::min(rows.count - sent, sure_room_[r]);
-            for (messages = 0; messages < most; ++messages) {
-                const auto data = message(sent + messages);
-                if (messages_.to_all(r, data.size()) != numbers) break;
-                if (is_lent && MessageStore::may_refer(data.size()))
-                    messages_.refer_to_all(r, places.pushed() + messages, data);
-                else
-                    messages_.put_to_all(r, places.pushed() + messages, 1, data.size(),
-                                         data.data());
-            }
-            places.push_to_all(messages, numbers);
-        } else {
-            send_some(ring, tiles, false, message(sent));
+    // Those whose numbers are of one kind.
+    const auto put = [&](std::uint32_t first, std::uint32_t most) {
+        const std::uint16_t numbers = messages_.to_all(r, message(first).size());
+        std::uint32_t some = 0;
+        for (; some < most; ++some) {
+            const auto data = message(first + some);
+            if (messages_.to_all(r, data.size()) != numbers) break;
+            if (is_lent && MessageStore::may_refer(data.size()))
+                messages_.refer_to_all(r, places.pushed() + some, data);
+            else
+                messages_.put_to_all(r, places.pushed() + some, 1, data.size(), data.data());
         }
-        sure_room_[r] -= std::min(sure_room_[r], messages);
-        sent += messages;
-    }
-    if (sent > 0) awake_ |= tiles;
-    return sent;
+        places.push_to_all(some, numbers);
+        return some;
+    };
+    return send_while_room(ring, tiles, rows.count, put, message);
 }
 
 // Every tile counts it. Of the others it is the tile that sends which looks at once.
