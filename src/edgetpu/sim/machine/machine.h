@@ -212,9 +212,9 @@ class Machine final : public Fabric {
         bool again = false;   ///< one has notified more than once: Turns say how often
         bool failed = false;  ///< one has an error: Turns have it
     };
-    /// What a worker has of its own. Behind a round the caller reads the report, which is in the
-    /// first line of a cache, and more where the report says so, and writes none of it: the worker
-    /// would have to fetch what the caller has written.
+    /// What a worker has of its own. Behind a round the caller reads the report, which lies in one
+    /// line of a cache, and more where the report says so. It writes none of it: the worker would
+    /// have to fetch what the caller has written.
     struct alignas(64) Turns {
         Report report;
         std::uint32_t tiles = 0;  ///< that have their turns now, as bits
