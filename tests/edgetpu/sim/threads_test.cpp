@@ -173,6 +173,16 @@ TEST(TileSharesOfWorkers, GoToThoseThatAreFaster) {
     EXPECT_EQ(tiles_by(four, {10, 5, 10, 10}), (std::vector{5, 2, 5, 4}));
 }
 
+// Which of average pools' programs add up the last sums, two tiles at a time.
+TEST(TileSharesOfWorkers, HavePairsThatAddUpOnBothSides) {
+    for (const auto& speeds : {std::vector{10.0, 10.0}, {10, 5.5}, {5.5, 10}}) {
+        TileShares two(2);
+        const auto counts = tiles_by(two, speeds);
+        for (const std::uint32_t pair : {1U << 1U | 1U << 2U, 1U << 0U | 1U << 3U})
+            EXPECT_EQ(std::popcount(share_of(two, pair, 0)), 1) << counts[0] << " tiles";
+    }
+}
+
 // A row of tiles: the places between those that compute count for nothing.
 TEST(TileSharesOfWorkers, AreOfTilesThatCompute) {
     constexpr std::uint32_t row = 0xF;

@@ -19,7 +19,8 @@ constexpr unsigned place_of(unsigned tile) {
     constexpr unsigned side = grid_side / 2, quarter = side * side;
     const unsigned row = tile / grid_side, column = tile % grid_side;
     const unsigned south = row / side, east = column / side;
-    // North-west, south-east, south-west, north-east.
+    // North-west, south-east, south-west, north-east: the northern row, whose tiles add up in pairs
+    // at an average pool's end, is at both ends, where two workers' border seldom comes.
     const unsigned block = 2 * (south ^ east) + east;
     return quarter * block + side * (row % side) + column % side;
 }
