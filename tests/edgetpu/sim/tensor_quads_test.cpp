@@ -8,6 +8,7 @@
 #include <numeric>
 #include <vector>
 
+#include "edgetpu/sim/program/memory.h"
 #include "support/upper_halves.h"
 
 namespace reef::edgetpu::sim {

@@ -69,6 +69,7 @@ class NarrowToWideEngine {
 
   private:
     inline bool write_row(Work& work);
+    inline std::uint32_t write_words(Work& work);
     [[nodiscard]] inline std::uint32_t words_at_once(const Work& work) const;
 
     const NarrowToWide* op_;

@@ -1,12 +1,20 @@
 #include "reduction_engine.h"
 
 #include <algorithm>
+#include <limits>
 #include <span>
 
 #include "requantise.h"
 #include "tensor_operands.h"
 
 namespace reef::edgetpu::sim {
+namespace {
+
+constexpr std::size_t quarters_of_rows = 4 * wide_rows;
+/// Of what has no memory.
+constexpr std::size_t no_end = std::numeric_limits<std::int32_t>::max();
+
+}  // namespace
 
 ReductionEngine::ReductionEngine(const TensorOp& op, const TensorShape& shape)
     : op_(&op),
@@ -48,33 +56,50 @@ bool ReductionEngine::finish(Work& work) {
     return results_.store(work, std::span(bytes).first(words * narrow_word_bytes));
 }
 
-void ReductionEngine::count_events(Work& work) {
+void ReductionEngine::count_events(Work& work, std::uint32_t steps) {
     namespace counter = spec::value::tile_counter;
     const bool rotates = op_->par.rotates();
-    if (rotates) group_rows_[rows_of_group_++] = row_of(static_cast<std::uint32_t>(par_.address()));
-    const unsigned completed = par_.advance();
+    auto parameter = static_cast<std::uint32_t>(par_.address());
+    for (std::uint32_t i = 0; rotates && i < steps; ++i) {
+        group_rows_[rows_of_group_++] = row_of(parameter);
+        parameter += static_cast<std::uint32_t>(op_->par.step[0]);
+    }
+    const unsigned completed = par_.advance(steps);
     if (rotates && completed >= op_->par.rotate_level) {
         for (const std::uint32_t row : std::span(group_rows_).first(rows_of_group_))
             work.empty(row);
         rows_of_group_ = 0;
     }
-    if (op_->parameters.fires(completed, op_->par.dimensions)) work.count(counter::PARAMETERS_);
-    if (op_->partial_sums.fires(loops_.advance(), op_->loops.dimensions))
-        work.count(counter::PARTIAL_SUMS_);
+    work.count(counter::PARAMETERS_, op_->parameters.events(steps, completed, op_->par.dimensions));
+    work.count(counter::PARTIAL_SUMS_,
+               op_->partial_sums.events(steps, loops_.advance(steps), op_->loops.dimensions));
 }
 
-bool ReductionEngine::step(Work& work) {
-    const TensorStep at{
-        .position = 0, .in = 0, .parameter = static_cast<std::uint32_t>(par_.address())};
-    if (!reaches(work, *op_, at)) return false;
+// Steps of one result, from the next one on, that nothing comes between, one at least.
+std::uint32_t ReductionEngine::steps_at_once(const Work& work) const {
+    const std::uint64_t of_result = shape_->steps / shape_->positions - step_of_result_;
+    // Where the next parameter may be one at which the run stops.
+    if (op_->par_16bit && (op_->par.step[0] & 1) != 0) return 1;
+    const std::uint32_t in_a_row = std::min(work.run(op_->waits, false, loops_, no_end),
+                                            work.run(op_->waits, true, par_, quarters_of_rows));
+    return static_cast<std::uint32_t>(std::min<std::uint64_t>(of_result, in_a_row));
+}
+
+bool ReductionEngine::take_steps(Work& work, std::uint32_t steps) {
     if (step_of_result_ == 0) sums_.fill(op_->kind == TensorKind::max ? op_->start_value : 0);
-    add(work.tile.memory, at.parameter);
-    if (++step_of_result_ == shape_->steps / shape_->positions) {
+    TensorStep at{.position = 0, .in = 0, .parameter = static_cast<std::uint32_t>(par_.address())};
+    for (std::uint32_t i = 0; i < steps; ++i) {
+        if (!reaches(work, *op_, at)) return false;
+        add(work.tile.memory, at.parameter);
+        at.parameter += static_cast<std::uint32_t>(op_->par.step[0]);
+    }
+    step_of_result_ += steps;
+    if (step_of_result_ == shape_->steps / shape_->positions) {
         if (!finish(work)) return false;
         step_of_result_ = 0;
     }
-    count_events(work);
-    ++step_;
+    count_events(work, steps);
+    step_ += steps;
     return true;
 }
 
@@ -84,9 +109,10 @@ Outcome ReductionEngine::advance(Work& work) {
         if (moved && work.budget == 0) return Outcome::moved;
         if (const auto unready = work.unready(op_->waits, false, loops_))
             return work.wait(*unready, moved);
-        if (!step(work)) return Outcome::waiting;
+        const std::uint32_t steps = steps_at_once(work);
+        if (!take_steps(work, steps)) return Outcome::waiting;
         moved = true;
-        work.spend(1);
+        work.spend(steps);
     }
     return Outcome::done;
 }

@@ -20,10 +20,11 @@ class ReductionEngine {
 
   private:
     // Inline, as in engines.h.
-    inline bool step(Work& work);
+    inline bool take_steps(Work& work, std::uint32_t steps);
+    [[nodiscard]] inline std::uint32_t steps_at_once(const Work& work) const;
     inline void add(const TileMemory& memory, std::uint32_t parameter);
     inline bool finish(Work& work);
-    inline void count_events(Work& work);
+    inline void count_events(Work& work, std::uint32_t steps);
 
     const TensorOp* op_;
     const TensorShape* shape_;
