@@ -115,13 +115,13 @@ Outcome RingPushEngine::advance(ScalarEngineWork& work) {
 void RingPopEngine::take_message(ScalarEngineWork& work) {
     RingQueue& queue = work.scalar.arrived;
     const std::span<const std::uint8_t> message = queue.front();
-    message_.fill(0);
     std::memcpy(message_.data(), message.data(), message.size());
     // To the host, a message is padded to whole units; in scalar memory every message takes the
     // same place.
     size_ = op_->to_host ? (message.size() + activation_unit_bytes - 1) / activation_unit_bytes *
                                activation_unit_bytes
                          : op_->message_bytes;
+    if (size_ > message.size()) std::memset(&message_[message.size()], 0, size_ - message.size());
     at_ = 0;
     queue.pop();
     if (work.witness) work.witness.monitor->scalar_received(work.witness.actor);

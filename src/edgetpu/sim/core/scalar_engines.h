@@ -183,7 +183,7 @@ class RingPushEngine {
 
     const RingPush* op_;
     NestCursor src_;
-    std::array<std::uint8_t, row_bytes + parameter_unit_bytes> buffer_{};
+    std::array<std::uint8_t, row_bytes + parameter_unit_bytes> buffer_;  ///< so many are filled
     std::size_t filled_ = 0;
     unsigned producers_due_ = 0;
 };
@@ -201,7 +201,7 @@ class RingPopEngine {
 
     const RingPop* op_;
     NestCursor dst_;
-    std::array<std::uint8_t, row_bytes> message_{};
+    std::array<std::uint8_t, row_bytes> message_;  ///< the first size_ bytes
     std::size_t size_ = 0;
     std::size_t at_ = 0;
 };

@@ -106,8 +106,8 @@ bool Machine::may_issue(const ProgramInstruction& instruction) {
 void Machine::issue_to_tiles(const ProgramInstruction& instruction, const TileIssue& issue) {
     if (issue.tiles == 0) return;
     // In its place: a copy would wait for the stores of its parts.
-    issued_.emplace_back(&instruction, issue.source_base.value_or(0), issue.source_base.has_value(),
-                         instruction.engine, issue.tiles);
+    issued_.emplace_back(&instruction, issue.source_base.value_or(Issued::own_base),
+                         instruction.lines, instruction.engine, issue.tiles);
     if (monitor_) issued_after_.push_back(monitor_->release(core_actor));
     awake_ |= issue.tiles;
 }
@@ -127,7 +127,8 @@ std::size_t Machine::issue_fixed(const Stream& stream, std::size_t first, std::s
     for (; count < most && all[first + count].fixed; ++count) {
         const Dispatch& at = all[first + count];
         if (at.tiles == 0) continue;
-        issued_.emplace_back(&stream.instructions[first + count], 0, false, at.engine, at.tiles);
+        issued_.emplace_back(&stream.instructions[first + count], Issued::own_base, at.lines,
+                             at.engine, at.tiles);
         awake_ |= at.tiles;
     }
     if (count == 0) return 0;
@@ -270,11 +271,11 @@ Result<bool> Machine::advance_scalar_engines() {
                 started(scalar_actor(number), *engine.current);
                 const auto& op = engine.current->operation;
                 if (const auto* in = std::get_if<Infeed>(&op))
-                    engine.activity = InfeedEngine(*in);
+                    engine.activity.emplace<InfeedEngine>(*in);
                 else if (const auto* out = std::get_if<RingPush>(&op))
-                    engine.activity = RingPushEngine(*out);
+                    engine.activity.emplace<RingPushEngine>(*out);
                 else
-                    engine.activity = RingPopEngine(std::get<RingPop>(op));
+                    engine.activity.emplace<RingPopEngine>(std::get<RingPop>(op));
                 if (options_.steps != nullptr) {
                     progress = true;
                     break;

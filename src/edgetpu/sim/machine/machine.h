@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <random>
@@ -155,11 +156,13 @@ class Machine final : public Fabric {
 
     /// An instruction on its way, with what registers held when it was issued.
     struct Issued {
+        static constexpr std::uint32_t own_base = std::numeric_limits<std::uint32_t>::max();
+
         const ProgramInstruction* instruction = nullptr;
-        std::uint32_t source_base = 0;  ///< see TileIssue
-        bool has_source_base = false;
-        std::uint8_t engine = no_engine;  ///< of a tile, the instruction's
-        std::uint16_t tiles = 0;          ///< bits
+        std::uint32_t source_base = own_base;  ///< see TileIssue; own_base: the instruction's
+        std::uint8_t lines = 0;                ///< of the instruction
+        std::uint8_t engine = no_engine;       ///< of a tile, the instruction's
+        std::uint16_t tiles = 0;               ///< bits
     };
     template <typename Activity>
     struct Engine {
@@ -201,13 +204,13 @@ class Machine final : public Fabric {
     struct Report {
         std::uint32_t round = 0;                  ///< which, by Round::number
         std::uint32_t spent = 0;                  ///< steps
-        std::uint32_t taken = 0;                  ///< for `done`, in nanoseconds
+        std::uint32_t taken = 0;                  ///< for `done`, in nanoseconds; in timed rounds
         std::uint32_t unfinished = 0;             ///< that could go on
         std::uint32_t sending = 0;                ///< whose ring producer is busy
         std::uint32_t reached = 0;                ///< by words of the mesh, or by room for them
         std::uint32_t notified = 0;               ///< whose fences have notified the scalar core
         std::array<std::uint32_t, 2> awaiting{};  ///< that have TileUnit::awaits, by Ring
-        unsigned done = 0;                        ///< how many of the worker's own share
+        unsigned done = 0;  ///< how many of the worker's own share, as `taken`
         bool moved = false;
         bool again = false;   ///< one has notified more than once: Turns say how often
         bool failed = false;  ///< one has an error: Turns have it
@@ -238,6 +241,7 @@ class Machine final : public Fabric {
         /// theirs when they look, where these lie in the caches.
         std::array<std::uint16_t, 2> produced{};
         std::uint16_t tiles = 0;  ///< as bits: that have a turn
+        bool is_timed = false;    ///< what the turns take is noted
     };
     /// Turns of some tiles, for the team. What it reads is seldom written: it stays in their
     /// caches.
@@ -347,7 +351,8 @@ class Machine final : public Fabric {
 
     Round round_;
     alignas(64) std::uint64_t steps_left_ = 0;
-    std::uint64_t steps_of_few_ = 0;  ///< of the last round of few tiles
+    std::uint64_t steps_of_few_ = 0;   ///< of the last round of few tiles
+    std::uint32_t shared_rounds_ = 0;  ///< of all programs, modulo 2^32
     std::uint64_t scalar_instructions_left_ = 0;
     /// Tiles that something has happened to since all of their engines waited, those whose ring
     /// producer is busy, and, by Ring, those that wait for a producer's count.

@@ -53,6 +53,13 @@ void reset(Tile& tile, const Fence& fence) {
 constexpr int few_tiles = 2;
 constexpr std::uint64_t few_steps = 256;
 
+/// A look at the clock takes 25 ns, and a round of each thread three of them: a quarter of the
+/// rounds say how fast the threads are, whatever a program's period.
+constexpr bool is_timed(std::uint32_t shared_round) {
+    constexpr std::uint32_t of_golden_ratio = 0x9E3779B1;
+    return shared_round * of_golden_ratio >> 30U == 0;
+}
+
 /// Bits by Ring: whether it is a count of the ring's producers.
 std::uint8_t producers_of(const Unmet& unmet) {
     const unsigned ring = unmet.counter - producer_a;
@@ -141,7 +148,7 @@ bool Machine::dispatch(TileUnit& unit, const Round& round, Turns& turns) {
         if ((issued.tiles >> unit.tile.number & 1U) == 0) continue;
         const Actor actor = dispatch_actor(unit.tile.number);
         if (monitor_) monitor_->join(actor, issued_after_[unit.next]);
-        if ((issued.tiles & before) == 0) issued.instruction->fetch();
+        if ((issued.tiles & before) == 0) issued.instruction->fetch(issued.lines);
         if (issued.engine == no_engine) {
             if (options_.steps != nullptr && !std::exchange(unit.at_fence, true)) {
                 started(actor, *issued.instruction);
@@ -192,9 +199,9 @@ void Machine::start(TileUnit& unit, Engine<TileActivity>& engine) {
                      [&](const RingReceive& op) { activity.emplace<RingReceiveEngine>(op); },
                      [&](const NarrowToWide& op) {
                          activity.emplace<NarrowToWideEngine>(
-                             op, issued.has_source_base
-                                     ? static_cast<std::int32_t>(issued.source_base)
-                                     : op.src.base);
+                             op, issued.source_base == Issued::own_base
+                                     ? op.src.base
+                                     : static_cast<std::int32_t>(issued.source_base));
                      },
                      [&](const WideToNarrow& op) { activity.emplace<WideToNarrowEngine>(op); },
                      [&](const MeshTransfer& op) { activity.emplace<MeshEngine>(op); },
@@ -377,9 +384,10 @@ void Machine::TileTurns::operator()(unsigned owner, unsigned part, unsigned work
     const std::uint32_t some = shares.part_of(round.tiles, owner, part);
     const bool is_own = owner == worker;
     const auto now = machine->options_.tile_clock;
-    if (is_own && report.round != round.number) turns.begun = now();
+    const bool is_noted = is_own && round.is_timed;
+    if (is_noted && report.round != round.number) turns.begun = now();
     machine->take_turns_of(some, round, turns);
-    if (!is_own) return;
+    if (!is_noted) return;
     const auto end = now();
     report.taken += static_cast<std::uint32_t>((end - turns.begun).count());
     report.done += static_cast<unsigned>(std::popcount(some));
@@ -482,12 +490,13 @@ Result<bool> Machine::advance_tiles() {
     const bool are_few = std::popcount(tiles) <= few_tiles;
     const bool are_shared =
         side_by_side() && std::popcount(tiles) > 1 && (!are_few || steps_of_few_ >= few_steps);
+    if (are_shared) round_.is_timed = is_timed(++shared_rounds_);
     const unsigned owners = are_shared ? tile_turns_.shares.owners(tiles) : 1;
     if (owners > 1)
         team_.each(owners, TileShares::parts, ThreadTeam::Help::late, round_, tile_turns_);
     else
         take_turns_of(tiles, round_, turns_.front());
-    if (are_shared) settle_shares(tiles);
+    if (are_shared && round_.is_timed) settle_shares(tiles);
     const std::uint64_t before = steps_left_;
     auto moved = take_stock(tiles);
     if (are_few) steps_of_few_ = before - steps_left_;

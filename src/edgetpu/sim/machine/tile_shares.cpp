@@ -8,8 +8,8 @@ namespace reef::edgetpu::sim {
 namespace {
 
 /// Nanoseconds of some rounds, whose tiles are not equally long. Cores change within milliseconds.
-constexpr std::uint64_t long_enough = 400'000;
-constexpr unsigned many_rounds = 256;
+constexpr std::uint64_t long_enough = 200'000;
+constexpr unsigned many_rounds = 64;
 /// Times are noisy, and a tile's memory moves with it.
 constexpr double worth_moving = 31.0 / 32;
 

@@ -122,6 +122,7 @@ struct Dispatch {
     std::uint8_t engine = 0;  ///< as engine_of()
     /// A tile instruction whose own bits alone say that it runs, where and from which address.
     bool fixed = false;
+    std::uint8_t lines = 0;  ///< of caches, up to the operation's end
 };
 
 inline constexpr std::size_t cache_line_bytes = 64;
@@ -129,15 +130,16 @@ inline constexpr std::size_t cache_line_bytes = 64;
 /// What is looked at for each instruction comes first: operations are large. Lines of caches are
 /// those of one instruction.
 struct alignas(cache_line_bytes) ProgramInstruction : Dispatch {
-    std::uint8_t lines = 0;    ///< of caches, up to the operation's end
     std::uint32_t number = 0;  ///< running number over all streams
     Instruction source;
     Operation operation;
 
-    /// Into the caches. The operation's kind stands behind the largest operation.
-    void fetch() const {
+    /// Into the caches: so many lines, which are its own. To read that here would be to wait for
+    /// the first of them. The operation's kind stands behind the largest operation.
+    void fetch(std::uint8_t its_lines) const {
         const auto* bytes = reinterpret_cast<const std::byte*>(this);
-        for (std::size_t i = 0; i < lines; ++i) __builtin_prefetch(bytes + i * cache_line_bytes);
+        for (std::size_t i = 0; i < its_lines; ++i)
+            __builtin_prefetch(bytes + i * cache_line_bytes);
         __builtin_prefetch(bytes + sizeof(ProgramInstruction) - 1);
     }
 };
