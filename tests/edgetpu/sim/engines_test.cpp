@@ -97,6 +97,11 @@ class RandomTensor {
             op.loops.crop_count = 1 + below(op.loops.count[0]);
         }
         set_nests(op);
+        if (one_in(6)) {
+            op.par.crop_level = 1 + below(2);
+            op.par.crop_count = 1 + below(2 * op.par.count[0]);
+        }
+        if (one_in(12)) op.out.base = static_cast<std::int32_t>(narrow_bytes - 4 * below(4));
         op.acc = empty();
         op.acc.count[0] = static_cast<std::uint32_t>(op.loops.visits());
         set_events(op);
@@ -402,7 +407,8 @@ TEST(RandomReductions, GiveTheSameMemoriesWhereverTheyWait) {
         cropped += op.loops.crop_level != 0 && op.loops.crop_count != op.loops.count[0] ? 1 : 0;
         rotating += op.par.rotates() ? 1 : 0;
         plain_tile->counters = {};
-        plain_tile->table = random.table();
+        plain_tile->table.reset();
+        if (!random.one_in(8)) plain_tile->table = random.table();
         random.fill(*plain_tile);
         *fast_tile = *plain_tile;
         Sums sums(shape->live_positions);
@@ -417,6 +423,27 @@ TEST(RandomReductions, GiveTheSameMemoriesWhereverTheyWait) {
     EXPECT_GT(cropped, 30U);
     EXPECT_GT(rotating, 30U);
     EXPECT_GT(stops, 300U);
+}
+
+// Its rows would not fit those that are given back together.
+TEST(Reductions, OfPassesThatACropMakesLongerAreForThePlainEngine) {
+    for (const std::uint32_t crop_count : {64U, 65U, 2000U}) {
+        TensorOp op;
+        op.kind = TensorKind::sum;
+        op.lanes = op.last_lanes = 4;
+        op.acc_internal = true;
+        op.reduction_mask = 1;
+        for (Nest* nest : {&op.loops, &op.in, &op.out, &op.par, &op.acc}) nest->dimensions = 8;
+        op.loops.count[0] = op.acc.count[0] = 2000;
+        op.par.count = {64, 40, 1, 1, 1, 1, 1, 1};
+        op.par.rotate_level = 1;
+        op.par.rotate_size = 4;
+        op.par.crop_level = 1;
+        op.par.crop_count = crop_count;
+        const auto shape = shape_of(op);
+        ASSERT_TRUE(shape);
+        EXPECT_EQ(plan_of(op, *shape).reduces, crop_count <= op.par.count[0]) << crop_count;
+    }
 }
 
 /// Precondition: plan.fast.

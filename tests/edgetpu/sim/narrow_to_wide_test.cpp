@@ -28,14 +28,19 @@ class RandomRows {
         op.row_level = one_in(4) ? 1 + below(2) : 0;
         op.dst = nest(4, 0x7F0 + static_cast<std::int32_t>(below(0x30)));
         op.src = nest(6, static_cast<std::int32_t>(below(0x100)));
+        if (one_in(3))
+            op.src.base =
+                static_cast<std::int32_t>(narrow_words) - 1 - static_cast<std::int32_t>(below(40));
+        if (one_in(4)) {
+            op.src.rotate_size = 1 + static_cast<std::int32_t>(below(9));
+            op.src.rotate_level = below(3);
+        }
+        if (one_in(4)) crop(op.src);
         // Words for as many rows, or nearly so.
         if (one_in(2)) op.src.count[0] = static_cast<std::uint32_t>(op.dst.visits());
         if (one_in(2)) op.dst.rotate_size = 1 + static_cast<std::int32_t>(below(20));
         op.dst.rotate_level = below(3);
-        if (one_in(3)) {
-            op.dst.crop_level = 1 + below(2);
-            op.dst.crop_count = 1 + below(op.dst.count[0]);
-        }
+        if (one_in(3)) crop(op.dst);
         op.written = {!one_in(4), static_cast<std::uint8_t>(below(3))};
         op.waits.count = static_cast<std::uint8_t>(below(3));
         op.waits.least_level = 8;
@@ -56,6 +61,7 @@ class RandomRows {
     void fill(Tile& tile) {
         for (auto& byte : tile.memory.narrow) byte = static_cast<std::uint8_t>(random_());
         for (auto& row : tile.memory.wide) row.fill(static_cast<std::uint8_t>(random_()));
+        for (std::size_t row = 0; row < wide_rows; ++row) tile.memory.full.empty(row);
         for (std::size_t row = 0; row < wide_rows; ++row)
             if (one_in(8)) tile.memory.full.fill(row, RowOwner::ring_b);
     }
@@ -64,6 +70,11 @@ class RandomRows {
     bool one_in(unsigned n) { return below(n) == 0; }
 
   private:
+    /// To fewer visits of a pass, or to more.
+    void crop(Nest& nest) {
+        nest.crop_level = 1 + below(2);
+        nest.crop_count = 1 + below(nest.count[0] + 5);
+    }
     Nest nest(unsigned dimensions, std::int32_t base) {
         Nest nest;
         nest.base = base;
@@ -113,6 +124,8 @@ TEST(RandomRowsOfWords, AreTheSameOneByOneAndManyAtATime) {
             ASSERT_EQ(one_by_one.fault, many.fault);
             ASSERT_EQ(one_by_one.blocked.on, many.blocked.on);
             ASSERT_EQ(one_by_one.blocked.row, many.blocked.row);
+            ASSERT_EQ(one_by_one.blocked.unmet.counter, many.blocked.unmet.counter);
+            ASSERT_EQ(one_by_one.blocked.unmet.needed, many.blocked.unmet.needed);
             ASSERT_TRUE(same_memory(*slow_tile, *fast_tile));
             done += many.outcome == Outcome::done ? 1 : 0;
             faults += many.fault.empty() ? 0 : 1;

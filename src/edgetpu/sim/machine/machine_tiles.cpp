@@ -54,7 +54,7 @@ constexpr int few_tiles = 2;
 constexpr std::uint64_t few_steps = 256;
 
 /// A look at the clock takes 25 ns, and a round of each thread three of them: a quarter of the
-/// rounds say how fast the threads are, whatever a program's period.
+/// rounds say how fast the threads are, in the long run those of a program all alike.
 constexpr bool is_timed(std::uint32_t shared_round) {
     constexpr std::uint32_t of_golden_ratio = 0x9E3779B1;
     return shared_round * of_golden_ratio >> 30U == 0;

@@ -51,10 +51,10 @@ class TileShares {
     /// A worker's places: which tile is at one says place_of().
     std::array<unsigned, tile_count + 1> first_{};
     std::array<std::uint32_t, tile_count> tiles_{};  ///< by worker
-    // Written in every round, where the others' cores have the lines before this.
+    // Written in every timed round, where the others' cores have the lines before this.
     alignas(64) std::array<Noted, tile_count> noted_{};  ///< by worker
     std::uint32_t active_ = 0;                           ///< tiles of the noted rounds
-    unsigned alone_ = 0;  ///< rounds of one worker's, one after the other
+    unsigned alone_ = 0;  ///< timed rounds of one worker's, one after the other
 };
 
 }  // namespace reef::edgetpu::sim

@@ -75,14 +75,16 @@ void ReductionEngine::count_events(Work& work, std::uint32_t steps) {
                op_->partial_sums.events(steps, loops_.advance(steps), op_->loops.dimensions));
 }
 
-// Steps of one result, from the next one on, that nothing comes between, one at least.
+// Steps of one result, from the next one on, that nothing comes between, one at least. The last of
+// a result goes alone: at a result the run may stop, and the steps before it have counted then.
 std::uint32_t ReductionEngine::steps_at_once(const Work& work) const {
-    const std::uint64_t of_result = shape_->steps / shape_->positions - step_of_result_;
+    const std::uint64_t before_last = shape_->steps / shape_->positions - step_of_result_ - 1;
     // Where the next parameter may be one at which the run stops.
     if (op_->par_16bit && (op_->par.step[0] & 1) != 0) return 1;
     const std::uint32_t in_a_row = std::min(work.run(op_->waits, false, loops_, no_end),
                                             work.run(op_->waits, true, par_, quarters_of_rows));
-    return static_cast<std::uint32_t>(std::min<std::uint64_t>(of_result, in_a_row));
+    return static_cast<std::uint32_t>(
+        std::max<std::uint64_t>(std::min<std::uint64_t>(before_last, in_a_row), 1));
 }
 
 bool ReductionEngine::take_steps(Work& work, std::uint32_t steps) {

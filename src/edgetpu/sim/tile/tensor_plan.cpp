@@ -284,12 +284,15 @@ bool reduces(const TensorOp& op, const TensorShape& shape) {
     const std::uint64_t elements = shape.steps / shape.positions * op.elements();
     const bool as_long = op.loops.visits() == shape.steps && op.par.visits() >= shape.steps;
     const bool evenly = op.reduction_steps != 0 || !crops(op.loops) || shape.positions == 1;
+    // visits_below() says how long a pass is that is not cropped, and a crop may be longer.
+    const bool known_groups =
+        !op.par.rotates() ||
+        (op.par.visits_below(op.par.rotate_level) <= ReductionEngine::most_rows_of_group &&
+         (op.par.crop_level == 0 || op.par.crop_count <= op.par.count[op.par.crop_dimension]));
     const auto small = [](std::int32_t zero) { return zero >= -most_zero && zero <= most_zero; };
     return as_long && evenly && elements <= most_elements && small(op.par_zero) &&
            small(op.in_zero) && op.acc_internal && op.lanes == op.last_lanes && !op.par_zero_rows &&
-           !op.bias && !op.lane_scale &&
-           (!op.par.rotates() ||
-            op.par.visits_below(op.par.rotate_level) <= ReductionEngine::most_rows_of_group);
+           !op.bias && !op.lane_scale && known_groups;
 }
 
 bool operands_known(const TensorOp& op) {
