@@ -340,6 +340,8 @@ TEST(CopyProgram, WhatNoKnownProgramHasIsNotModelled) {
                      "out_zero 300 of 8-bit results"},
           std::array{"clamp_max=255", "clamp_max=255 in_zero=300", "in_zero 300 of 8-bit activ"},
           std::array{"in=0x0[4x16]", "in=0x1[4x16]", "without in_bytewise"},
+          std::array{"par=0x0[0x16]", "par=0x0[0x16] par.crop.last=20 par.crop.level=1",
+                     "a crop that makes a pass longer"},
           std::array{"src=0x20[1x16] src.mask=1 signal.out=@0 wait0=AVDATA@0>=1+1",
                      "src=0x20[1x16] src.mask=1 signal.out=@0 wait5=AVDATA@0>=1+1",
                      "mesh_east: not modelled: wait5."}}) {

@@ -33,11 +33,12 @@ Status check_message(unsigned bytes) {
 Status check_tensor(const TensorOp& op) {
     if (std::max(op.lanes, op.last_lanes) > lane_count)
         return beyond(fmt::format("{} lanes", std::max(op.lanes, op.last_lanes)), "65");
-    for (const Nest* nest : {&op.loops, &op.in, &op.out, &op.par, &op.acc})
+    for (const Nest* nest : {&op.loops, &op.in, &op.out, &op.par, &op.acc}) {
         if (nest->longest_walk() > most_visits)
             return beyond("a loop nest of more visits than 2^40", "2^32");
-    if (op.loops.crop_level != 0 && op.loops.crop_count > op.loops.count[0])
-        return beyond("a crop that makes a pass longer", "the pass itself");
+        if (nest->crop_level != 0 && nest->crop_count > nest->count[0])
+            return beyond("a crop that makes a pass longer", "the pass itself");
+    }
     return {};
 }
 
