@@ -8,8 +8,10 @@
 #include <bit>
 #include <map>
 #include <set>
+#include <string_view>
 
 #include "edgetpu/isa/form.h"
+#include "edgetpu/isa/loop_nest.h"
 #include "edgetpu/isa/program_data.h"
 #include "support/shared_data.h"
 
@@ -150,6 +152,25 @@ TEST_F(HeldOut, ABaseOutOfARegisterHasItsFlag) {
             }
     EXPECT_EQ(with[0] + with[1], 1U);
     EXPECT_EQ(without[0] + without[1], 2982U);
+}
+
+// check_limits() (sim/program) refuses others.
+TEST_F(HeldOut, CropsOfTensorInstructionsMakeNoPassLonger) {
+    std::array<std::size_t, 2> crops{};
+    for (std::size_t h = 0; h < 2; ++h)
+        for (const auto& program : halves_[h])
+            for (const Instruction& one : program) {
+                constexpr std::array<std::string_view, 4> tensor = {"mac", "max", "sum", "resize"};
+                if (std::ranges::find(tensor, one.info->name) == tensor.end()) continue;
+                for (const FieldGroup& group : one.info->groups) {
+                    if (group.kind != GroupKind::loop_nest) continue;
+                    const LoopNest nest = read_loop_nest(one.bytes, *one.info, group);
+                    if (nest.crop_level == 0) continue;
+                    ++crops.at(h);
+                    EXPECT_LE(nest.crop_count, nest.count[0]) << one.info->name << group.name;
+                }
+            }
+    EXPECT_EQ(crops, (std::array<std::size_t, 2>{70, 286}));
 }
 
 }  // namespace
