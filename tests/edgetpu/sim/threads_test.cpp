@@ -6,6 +6,7 @@
 #include <atomic>
 #include <bit>
 #include <chrono>
+#include <functional>
 #include <random>
 #include <thread>
 #include <vector>
@@ -145,6 +146,23 @@ TEST(TileSharesOfWorkers, AreAllTilesOnceWhereverTheyMove) {
             for (unsigned worker = 0; worker < workers; ++worker)
                 ASSERT_NE(share_of(shares, all_tiles, worker), 0U);
         }
+    }
+}
+
+/// A quarter, and in the long run each of a program's, which come again and again.
+TEST(TileSharesOfWorkers, TimeAQuarterOfRounds) {
+    constexpr unsigned calls = 400, most_apart = 8;
+    for (unsigned length = 1; length <= 256; ++length) {
+        TileShares shares(2);
+        unsigned timed = 0;
+        std::vector<bool> seen(length);
+        for (unsigned round = 0; round < calls * length; ++round)
+            if (shares.times_next_round()) {
+                ++timed;
+                seen[round % length] = true;
+            }
+        EXPECT_NEAR(timed, calls * length / 4.0, most_apart) << length << " rounds";
+        EXPECT_TRUE(std::ranges::all_of(seen, std::identity())) << length << " rounds";
     }
 }
 

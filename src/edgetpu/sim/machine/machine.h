@@ -351,8 +351,7 @@ class Machine final : public Fabric {
 
     Round round_;
     alignas(64) std::uint64_t steps_left_ = 0;
-    std::uint64_t steps_of_few_ = 0;   ///< of the last round of few tiles
-    std::uint32_t shared_rounds_ = 0;  ///< of all programs, modulo 2^32
+    std::uint64_t steps_of_few_ = 0;  ///< of the last round of few tiles
     std::uint64_t scalar_instructions_left_ = 0;
     /// Tiles that something has happened to since all of their engines waited, those whose ring
     /// producer is busy, and, by Ring, those that wait for a producer's count.

@@ -53,13 +53,6 @@ void reset(Tile& tile, const Fence& fence) {
 constexpr int few_tiles = 2;
 constexpr std::uint64_t few_steps = 256;
 
-/// A look at the clock takes 25 ns, and a round of each thread three of them: a quarter of the
-/// rounds say how fast the threads are, in the long run those of a program all alike.
-constexpr bool is_timed(std::uint32_t shared_round) {
-    constexpr std::uint32_t of_golden_ratio = 0x9E3779B1;
-    return shared_round * of_golden_ratio >> 30U == 0;
-}
-
 /// Bits by Ring: whether it is a count of the ring's producers.
 std::uint8_t producers_of(const Unmet& unmet) {
     const unsigned ring = unmet.counter - producer_a;
@@ -490,7 +483,7 @@ Result<bool> Machine::advance_tiles() {
     const bool are_few = std::popcount(tiles) <= few_tiles;
     const bool are_shared =
         side_by_side() && std::popcount(tiles) > 1 && (!are_few || steps_of_few_ >= few_steps);
-    if (are_shared) round_.is_timed = is_timed(++shared_rounds_);
+    if (are_shared) round_.is_timed = tile_turns_.shares.times_next_round();
     const unsigned owners = are_shared ? tile_turns_.shares.owners(tiles) : 1;
     if (owners > 1)
         team_.each(owners, TileShares::parts, ThreadTeam::Help::late, round_, tile_turns_);

@@ -44,6 +44,11 @@ TileShares::TileShares(unsigned workers) : workers_(workers) {
     make_equal();
 }
 
+bool TileShares::times_next_round() {
+    constexpr std::uint32_t of_golden_ratio = 0x9E3779B1;
+    return ++rounds_ * of_golden_ratio >> 30U == 0;
+}
+
 void TileShares::make_equal() {
     for (unsigned worker = 0; worker <= workers_; ++worker)
         first_[worker] = (worker * tile_count + workers_ - 1) / workers_;

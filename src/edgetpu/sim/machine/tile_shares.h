@@ -27,13 +27,17 @@ class TileShares {
     /// Those of `tiles` that are a part of a worker's share.
     [[nodiscard]] std::uint32_t part_of(std::uint32_t tiles, unsigned owner, unsigned part) const;
 
+    /// Whether the workers look at the clock in the next round of several tiles. A look takes 25
+    /// ns, and a worker has three of them in a round: a quarter of the rounds say how fast the
+    /// workers are, in the long run those of a program all alike.
+    [[nodiscard]] bool times_next_round();
     /// How many of its own tiles a worker did in a round, and what they took. A thread that was
     /// late did fewer, as fast as ever. Both add up until settle().
     void note(unsigned worker, unsigned tiles, std::uint64_t nanoseconds);
-    /// Behind a round of these tiles, several, which is noted where more than one worker has some.
-    /// Once the times are long enough to say something, tiles change hands, one of two neighbours',
-    /// and noting begins anew. Many rounds of one worker's tiles make shares equal again: a program
-    /// may use others than the one before.
+    /// Behind a timed round of these tiles, several, which is noted where more than one worker has
+    /// some. Once the times are long enough to say something, tiles change hands, one of two
+    /// neighbours', and noting begins anew. Many rounds of one worker's tiles make shares equal
+    /// again: a program may use others than the one before.
     void settle(std::uint32_t tiles);
 
   private:
@@ -54,6 +58,7 @@ class TileShares {
     // Written in every timed round, where the others' cores have the lines before this.
     alignas(64) std::array<Noted, tile_count> noted_{};  ///< by worker
     std::uint32_t active_ = 0;                           ///< tiles of the noted rounds
+    std::uint32_t rounds_ = 0;                           ///< modulo 2^32
     unsigned alone_ = 0;  ///< timed rounds of one worker's, one after the other
 };
 
