@@ -31,8 +31,12 @@ class Bytes256 {
           t3_(hn::LoadU(D(), table + 3 * vector)) {}
 
     HWY_INLINE V operator[](V index) const {
-        const auto upper = hn::Gt(index, hn::Set(D(), 127));
-        return hn::IfThenElse(upper, of_128(t2_, t3_, index), of_128(t0_, t1_, index));
+        const hn::RebindToSigned<D> d;
+        const auto of = [&](V low, V high)
+                            HWY_ATTR { return hn::BitCast(d, of_128(low, high, index)); };
+        // Of the highest bit a mask comes without a comparison.
+        return hn::BitCast(
+            D(), hn::IfNegativeThenElse(hn::BitCast(d, index), of(t2_, t3_), of(t0_, t1_)));
     }
 
   private:

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <limits>
 #include <type_traits>
+#include <utility>
 
 #include "base/worker_pool.h"
 #include "cpu/fast/byte_blocks-inl.h"
@@ -59,8 +60,8 @@ constexpr std::size_t most_alone = HWY_TARGET == HWY_AVX3_DL ? rows_at_once / 8 
 /// Columns that are taken at once: what a block of 16 bytes has of a row.
 constexpr std::size_t chunk = 16;
 
-/// 16 columns of rows_at_once rows. In vector v, lane q of 32 bits of block b has column 4 v + q of
-/// the rows 4 b to 4 b + 3.
+/// 16 columns of rows_at_once rows, each of which is a lane of results. In vector v, lane q of 32
+/// bits of block b has column 4 v + q of the rows of lanes 4 b to 4 b + 3.
 struct Columns {
     // One that the compiler makes is not for the target's instructions (byte_sums-inl.h).
     HWY_INLINE Columns() {}
@@ -77,14 +78,10 @@ HWY_INLINE hn::Vec<Bytes> load_blocks(const Rows& rows, std::size_t first) {
     });
 }
 
-/// The first 16 columns of rows, which a function gives by their index; 0 where `valid` is.
-template <typename T, class Rows>
-HWY_INLINE Columns load_columns(const Rows& row, hn::Vec<Bytes> valid) {
+/// From 16 columns of the row of lane 4 b + k in block b of vector k.
+HWY_INLINE Columns columns_of(const hn::Vec<Bytes> (&rows)[4]) {
     const Bytes d8;
     const Words d16;
-    hn::Vec<Bytes> rows[4];
-    for (std::size_t k = 0; k < 4; ++k)
-        rows[k] = hn::And(from_least<T>(d8, load_blocks(row, k)), valid);
     const auto lower = [&](std::size_t k) HWY_ATTR {
         return hn::BitCast(d16, hn::InterleaveLower(d8, rows[k], rows[k + 1]));
     };
@@ -99,6 +96,17 @@ HWY_INLINE Columns load_columns(const Rows& row, hn::Vec<Bytes> valid) {
     return columns;
 }
 
+/// The first 16 columns of rows, which a function gives by their index; T's least value where
+/// `valid` is 0.
+template <typename T, class Rows>
+HWY_INLINE Columns load_columns(const Rows& row, hn::Vec<Bytes> valid) {
+    const auto least = from_least<T>(Bytes(), hn::Zero(Bytes()));
+    hn::Vec<Bytes> rows[4];
+    for (std::size_t k = 0; k < 4; ++k)
+        rows[k] = hn::IfVecThenElse(valid, load_blocks(row, k), least);
+    return columns_of(rows);
+}
+
 /// 255 in the first `columns` bytes of each block.
 hn::Vec<Bytes> first_bytes(std::size_t columns) {
     alignas(64) std::uint8_t bytes[blocks * chunk] = {};
@@ -106,17 +114,27 @@ hn::Vec<Bytes> first_bytes(std::size_t columns) {
     return hn::Load(Bytes(), bytes);
 }
 
-/// Of each row, in all lanes of 32 bits that are the row's.
-HWY_INLINE hn::Vec<Bytes> largest_of_rows(hn::Vec<Bytes> columns) {
+template <typename T>
+HWY_INLINE hn::Vec<Bytes> larger(hn::Vec<Bytes> a, hn::Vec<Bytes> b) {
+    const hn::Repartition<T, Floats> d;
+    return hn::BitCast(Bytes(), hn::Max(hn::BitCast(d, a), hn::BitCast(d, b)));
+}
+
+template <typename T>
+HWY_INLINE hn::Vec<Bytes> largest_of(const Columns& columns) {
+    return larger<T>(larger<T>(columns.of[0], columns.of[1]),
+                     larger<T>(columns.of[2], columns.of[3]));
+}
+
+/// What makes a row's bytes of T, when added modulo 256, indices of exponentials, the last of which
+/// is the largest byte's: in every byte that is the row's, from what is largest of each lane.
+template <typename T>
+HWY_INLINE hn::Vec<Bytes> shift_of_rows(hn::Vec<Bytes> largest) {
     const Bytes d8;
     const Quads d32;
     const auto pairs =
-        hn::Max(columns, hn::BitCast(d8, hn::Shuffle2301(hn::BitCast(d32, columns))));
-    return hn::Max(pairs, hn::BitCast(d8, hn::Shuffle1032(hn::BitCast(d32, pairs))));
-}
-
-HWY_INLINE hn::Vec<Bytes> largest_of(const Columns& columns) {
-    return hn::Max(hn::Max(columns.of[0], columns.of[1]), hn::Max(columns.of[2], columns.of[3]));
+        larger<T>(largest, hn::BitCast(d8, hn::Shuffle2301(hn::BitCast(d32, largest))));
+    return hn::Not(larger<T>(pairs, hn::BitCast(d8, hn::Shuffle1032(hn::BitCast(d32, pairs)))));
 }
 
 /// The four columns of one vector as 32 bits of each row, whose bytes are those of b0 to b3.
@@ -169,48 +187,59 @@ class Exponentials {
 #endif
 };
 
+/// Up to 256: whoever narrows it to a byte saturates.
 template <typename T>
 HWY_INLINE hn::Vec<Integers> rounded(hn::Vec<Floats> products) {
-    const auto raised = hn::Add(products, hn::Set(Floats(), SoftmaxTable::half<T>));
-    return truncated(hn::Min(raised, hn::Set(Floats(), 255.5F)));
+    return truncated(hn::Add(products, hn::Set(Floats(), SoftmaxTable::half<T>)));
 }
 
+/// TFLite's 1 / (sum * scale), exactly: the scale is a power of two.
 HWY_INLINE hn::Vec<Floats> factors_of(hn::Vec<Floats> sums) {
-    return hn::Div(hn::Set(Floats(), 1.0F),
-                   hn::Mul(sums, hn::Set(Floats(), SoftmaxTable::output_scale)));
+    return hn::Div(hn::Set(Floats(), 1 / SoftmaxTable::output_scale), sums);
 }
 
-/// Results of 4 columns for each of some vectors, from their exponentials: those of row r, and
-/// what is of no column, in the 16 bytes at out + r * step.
+/// In each block: 4 columns of 4 rows, which become 4 rows of 4 columns.
+HWY_INLINE hn::Vec<Quads> rows_of_4(hn::Vec<Bytes> columns) {
+    alignas(chunk) static constexpr std::uint8_t order[chunk] = {0, 4, 8,  12, 1, 5, 9,  13,
+                                                                 2, 6, 10, 14, 3, 7, 11, 15};
+    return hn::BitCast(Quads(), hn::TableLookupBytes(columns, hn::LoadDup128(Bytes(), order)));
+}
+
+/// Results of 4 columns for each of some vectors, from their exponentials: block b of results[l]
+/// has those of lane l of the block, and behind them what is of no column.
 template <typename T>
-HWY_INLINE void store_columns(const float* exponentials, hn::Vec<Floats> factors,
-                              std::size_t vectors, T* out, std::size_t step) {
+HWY_INLINE void results_of(const float* exponentials, hn::Vec<Floats> factors, std::size_t vectors,
+                           hn::Vec<Bytes> (&results)[4]) {
     const Quads d32;
     const hn::Repartition<std::uint64_t, Floats> d64;
-    // Lane l of block b: columns 4 v to 4 v + 3 of row 4 b + l.
     hn::Vec<Quads> rows[4];
     for (auto& row : rows) row = hn::Zero(d32);
     for (std::size_t v = 0; v < vectors; ++v) {
-        const auto of_column = [&](std::size_t q) HWY_ATTR {
+        Quarter columns[4];
+        REEF_UNROLL for (std::size_t q = 0; q < 4; ++q) {
             const float* column = exponentials + (4 * v + q) * rows_at_once;
-            return hn::BitCast(d32, rounded<T>(hn::Mul(hn::Load(Floats(), column), factors)));
-        };
-        const auto low = hn::Or(of_column(0), hn::ShiftLeft<8>(of_column(1)));
-        const auto high = hn::Or(of_column(2), hn::ShiftLeft<8>(of_column(3)));
-        rows[v] = hn::Or(low, hn::ShiftLeft<16>(high));
+            columns[q] = rounded<T>(hn::Mul(hn::Load(Floats(), column), factors));
+        }
+        rows[v] = rows_of_4(narrowed_bytes<std::uint8_t>(columns));
     }
     const auto low01 = hn::BitCast(d64, hn::InterleaveLower(d32, rows[0], rows[1]));
     const auto low23 = hn::BitCast(d64, hn::InterleaveLower(d32, rows[2], rows[3]));
     const auto high01 = hn::BitCast(d64, hn::InterleaveUpper(d32, rows[0], rows[1]));
     const auto high23 = hn::BitCast(d64, hn::InterleaveUpper(d32, rows[2], rows[3]));
-    alignas(64) std::uint8_t bytes[4][blocks * chunk];
-    const auto store = [&](std::size_t l, auto row) HWY_ATTR {
-        hn::Store(from_least<T>(Bytes(), hn::BitCast(Bytes(), row)), Bytes(), bytes[l]);
+    const auto of_lane = [](auto bytes) HWY_ATTR {
+        return from_least<T>(Bytes(), hn::BitCast(Bytes(), bytes));
     };
-    store(0, hn::InterleaveLower(d64, low01, low23));
-    store(1, hn::InterleaveUpper(d64, low01, low23));
-    store(2, hn::InterleaveLower(d64, high01, high23));
-    store(3, hn::InterleaveUpper(d64, high01, high23));
+    results[0] = of_lane(hn::InterleaveLower(d64, low01, low23));
+    results[1] = of_lane(hn::InterleaveUpper(d64, low01, low23));
+    results[2] = of_lane(hn::InterleaveLower(d64, high01, high23));
+    results[3] = of_lane(hn::InterleaveUpper(d64, high01, high23));
+}
+
+/// Those of row r in the 16 bytes at out + r * step.
+template <typename T>
+HWY_INLINE void store_rows(const hn::Vec<Bytes> (&results)[4], T* out, std::size_t step) {
+    alignas(64) std::uint8_t bytes[4][blocks * chunk];
+    for (std::size_t l = 0; l < 4; ++l) hn::Store(results[l], Bytes(), bytes[l]);
     // In order: a row may write over the beginning of the next one.
     for (std::size_t r = 0; r < rows_at_once; ++r)
         std::memcpy(out + r * step, bytes[r % 4] + r / 4 * chunk, chunk);
@@ -219,9 +248,9 @@ HWY_INLINE void store_columns(const float* exponentials, hn::Vec<Floats> factors
 /// Rows of up to so many values keep their exponentials.
 constexpr std::size_t short_row = 256;
 
-/// rows_at_once short rows, side by side. Of rows shorter than `chunk`, as many bytes behind the
-/// last as are missing to one are read and written: those of the next rows, which are computed
-/// afterwards, so that input and output may not be the same memory.
+/// rows_at_once short rows, side by side, in the order of lanes. Of rows shorter than `chunk`, as
+/// many bytes behind the last as are missing to one are read and written: those of the next rows,
+/// which are computed afterwards, so that input and output may not be the same memory.
 class ShortRows {
   public:
     explicit ShortRows(std::size_t length)
@@ -233,14 +262,14 @@ class ShortRows {
     template <typename T>
     HWY_INLINE void read(const Exponentials& exponential, const T* in) {
         Columns columns[short_row / chunk];
-        auto largest = hn::Zero(Bytes());
+        auto largest = from_least<T>(Bytes(), hn::Zero(Bytes()));
         for (std::size_t i = 0; i < chunks_; ++i) {
             const T* first = in + start_of(i);
             columns[i] =
                 load_columns<T>([&](std::size_t r) { return first + r * length_; }, valid_);
-            largest = hn::Max(largest, largest_of(columns[i]));
+            largest = larger<T>(largest, largest_of<T>(columns[i]));
         }
-        const auto shift = hn::Not(largest_of_rows(largest));
+        const auto shift = shift_of_rows<T>(largest);
         for (std::size_t i = 0; i < chunks_; ++i)
             for (std::size_t v = 0; v < vectors_; ++v)
                 exponential(hn::Add(columns[i].of[v], shift),
@@ -248,14 +277,17 @@ class ShortRows {
         auto sums = hn::Zero(Floats());
         for (std::size_t column = 0; column < length_; ++column)
             sums = hn::Add(sums, hn::Load(Floats(), exponentials_ + column * rows_at_once));
-        factors_ = factors_of(sums);
+        hn::Store(factors_of(sums), Floats(), factors_);
     }
 
     template <typename T>
     HWY_INLINE void write(T* out) const {
-        for (std::size_t i = 0; i < chunks_; ++i)
-            store_columns(exponentials_ + start_of(i) * rows_at_once, factors_, vectors_,
-                          out + start_of(i), length_);
+        for (std::size_t i = 0; i < chunks_; ++i) {
+            hn::Vec<Bytes> results[4];
+            results_of<T>(exponentials_ + start_of(i) * rows_at_once, hn::Load(Floats(), factors_),
+                          vectors_, results);
+            store_rows(results, out + start_of(i), length_);
+        }
     }
 
   private:
@@ -264,28 +296,72 @@ class ShortRows {
     }
 
     alignas(64) float exponentials_[short_row * rows_at_once];
+    alignas(64) float factors_[rows_at_once];
     std::size_t length_, chunks_, vectors_;
     hn::Vec<Bytes> valid_;
-    hn::Vec<Floats> factors_{};
 };
 
-/// Some times rows_at_once short rows. The next ones are read before the results of those in front
-/// are written, which wait for the sums of a row.
-template <typename T>
-void softmax_of_groups(const Exponentials& exponential, const T* in, std::size_t groups,
-                       std::size_t length, T* out) {
-    const std::size_t group = rows_at_once * length;
-    ShortRows even(length), odd(length);
-    even.read(exponential, in);
-    for (; groups > 2; groups -= 2, in += 2 * group, out += 2 * group) {
-        odd.read(exponential, in + group);
-        even.write(out);
-        even.read(exponential, in + 2 * group);
-        odd.write(out + group);
+/// rows_at_once rows of `chunk` values, one behind the other: their vectors have rows in blocks, as
+/// they lie in memory, so that lane l of block b is row l * blocks + b.
+class BlockRows {
+  public:
+    template <typename T>
+    HWY_INLINE void read(const Exponentials& exponential, const T* in) {
+        hn::Vec<Bytes> rows[4];
+        REEF_UNROLL for (std::size_t l = 0; l < 4; ++l) rows[l] =
+            hn::LoadU(Bytes(), reinterpret_cast<const std::uint8_t*>(in + l * vector));
+        const Columns columns = columns_of(rows);
+        const auto shift = shift_of_rows<T>(largest_of<T>(columns));
+        REEF_UNROLL for (std::size_t v = 0; v < 4; ++v)
+            exponential(hn::Add(columns.of[v], shift), exponentials_ + 4 * v * rows_at_once);
+        auto sums = hn::Load(Floats(), exponentials_);
+        REEF_UNROLL for (std::size_t column = 1; column < chunk; ++column) sums =
+            hn::Add(sums, hn::Load(Floats(), exponentials_ + column * rows_at_once));
+        hn::Store(factors_of(sums), Floats(), factors_);
     }
-    if (groups == 2) odd.read(exponential, in + group);
-    even.write(out);
-    if (groups == 2) odd.write(out + group);
+
+    template <typename T>
+    HWY_INLINE void write(T* out) const {
+        hn::Vec<Bytes> results[4];
+        results_of<T>(exponentials_, hn::Load(Floats(), factors_), 4, results);
+        REEF_UNROLL for (std::size_t l = 0; l < 4; ++l)
+            hn::StoreU(results[l], Bytes(), reinterpret_cast<std::uint8_t*>(out + l * vector));
+    }
+
+  private:
+    static constexpr std::size_t vector = blocks * chunk;
+
+    alignas(64) float exponentials_[chunk * rows_at_once];
+    alignas(64) float factors_[rows_at_once];
+};
+
+/// Some times rows_at_once rows. The next ones are read before the results of those in front are
+/// written, which wait for the sums of a row.
+template <class Rows, typename T>
+HWY_INLINE void softmax_of_groups(Rows& first, Rows& second, const Exponentials& exponential,
+                                  const T* in, std::size_t groups, std::size_t length, T* out) {
+    const std::size_t group = rows_at_once * length;
+    Rows *now = &first, *next = &second;
+    now->read(exponential, in);
+    for (; groups > 1; --groups, out += group) {
+        in += group;
+        next->read(exponential, in);
+        now->write(out);
+        std::swap(now, next);
+    }
+    now->write(out);
+}
+
+template <typename T>
+void softmax_of_short(const Exponentials& exponential, const T* in, std::size_t groups,
+                      std::size_t length, T* out) {
+    if (length == chunk) {
+        BlockRows first, second;
+        softmax_of_groups(first, second, exponential, in, groups, length, out);
+    } else {
+        ShortRows first(length), second(length);
+        softmax_of_groups(first, second, exponential, in, groups, length, out);
+    }
 }
 
 /// The result of each byte as its row's: table.exponentials begins with that of the lowest value.
@@ -311,10 +387,10 @@ HWY_INLINE void softmax_of_long(const SoftmaxTable& table, const Exponentials& e
     const auto columns_at = [&](std::size_t start) HWY_ATTR {
         return load_columns<T>([&](std::size_t r) { return row[r] + start; }, valid);
     };
-    auto most = hn::Zero(Bytes());
+    auto largest = from_least<T>(Bytes(), hn::Zero(Bytes()));
     for (std::size_t i = 0; i < length; i += chunk)
-        most = hn::Max(most, largest_of(columns_at(std::min(i, length - chunk))));
-    const auto shift = hn::Not(largest_of_rows(most));
+        largest = larger<T>(largest, largest_of<T>(columns_at(std::min(i, length - chunk))));
+    const auto shift = shift_of_rows<T>(largest);
     auto sums = hn::Zero(Floats());
     for (std::size_t i = 0; i < length; i += chunk) {
         const std::size_t start = std::min(i, length - chunk);
@@ -328,7 +404,7 @@ HWY_INLINE void softmax_of_long(const SoftmaxTable& table, const Exponentials& e
     alignas(64) float factors[rows_at_once];
     alignas(64) std::uint8_t shifts[blocks * chunk];
     hn::Store(factors_of(sums), Floats(), factors);
-    hn::Store(shift, Bytes(), shifts);
+    hn::Store(from_least<T>(Bytes(), shift), Bytes(), shifts);
     for (std::size_t r = 0; r < rows; ++r) {
         ByteTable results;
         fill<T>(table.exponentials.data() + shifts[r / 4 * chunk + r % 4], factors[r], results);
@@ -345,7 +421,7 @@ void softmax_of_copy(const Exponentials& exponential, const T* in, std::size_t r
     T copy[most], results[most];
     std::copy_n(in, rows * length, copy);
     std::fill(copy + rows * length, copy + rows_at_once * length + chunk, T{});
-    softmax_of_groups(exponential, copy, 1, length, results);
+    softmax_of_short(exponential, copy, 1, length, results);
     std::copy_n(results, rows * length, out);
 }
 
@@ -377,7 +453,7 @@ std::size_t softmax_of_wholes(const SoftmaxTable& table, const Exponentials& exp
     const auto left_bytes = [&] { return (rows - groups * rows_at_once) * length; };
     if (length < chunk)
         while (groups > 0 && left_bytes() < chunk) --groups;
-    if (groups > 0) softmax_of_groups(exponential, in, groups, length, out);
+    if (groups > 0) softmax_of_short(exponential, in, groups, length, out);
     return rows - groups * rows_at_once;
 }
 
