@@ -1,6 +1,7 @@
 #include "peers/child.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -40,6 +41,55 @@ Result<pid_t> spawn(const std::vector<std::string>& command, posix_spawn_file_ac
     posix_spawn_file_actions_destroy(&actions);
     if (started != 0) return fail(Cause::io_failed, "the program does not start", command[0]);
     return pid;
+}
+
+namespace {
+
+/// Adds what the program says next to `text`; false: nothing more comes.
+Result<bool> read_on(int from, pid_t pid, std::chrono::milliseconds most_silence,
+                     std::string& text) {
+    pollfd readable{.fd = from, .events = POLLIN, .revents = 0};
+    if (::poll(&readable, 1, static_cast<int>(most_silence.count())) == 0) {
+        ::kill(pid, SIGKILL);
+        return fail(Cause::io_failed, "the program said nothing for too long and was killed", {},
+                    "run the benchmark again, without a real-time priority where it has one");
+    }
+    std::array<char, 4096> some{};
+    const ssize_t count = ::read(from, some.data(), some.size());
+    if (count <= 0) return false;
+    text.append(some.data(), static_cast<std::size_t>(count));
+    return true;
+}
+
+std::string_view last_line(std::string_view text) {
+    while (text.ends_with('\n')) text.remove_suffix(1);
+    return text.substr(text.rfind('\n') + 1);
+}
+
+}  // namespace
+
+Result<std::string> output_of(const std::vector<std::string>& command,
+                              std::chrono::milliseconds most_silence) {
+    std::array<int, 2> ends{};
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) return fail(Cause::io_failed, "no pipe");
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
+    const auto child = spawn(command, actions);
+    ::close(ends[1]);
+    std::string text;
+    Result<bool> more = child.has_value();
+    while (more && *more) more = read_on(ends[0], *child, most_silence, text);
+    ::close(ends[0]);
+    if (!child) return std::unexpected(child.error());
+    int status = 1;
+    const bool has_ended = ::waitpid(*child, &status, 0) == *child;
+    if (!more) return std::unexpected(more.error());
+    if (!has_ended || status != 0)
+        return fail(Cause::io_failed, fmt::format("the program failed: {}", last_line(text)),
+                    command[0]);
+    return text;
 }
 
 Result<Child> Child::start(const std::vector<std::string>& command) {
@@ -87,17 +137,8 @@ Result<std::string> Child::read_line(std::chrono::milliseconds most_silence) {
     const int from = ::fileno(from_.get());
     std::size_t end = 0;
     while ((end = read_.find('\n')) == std::string::npos) {
-        pollfd readable{.fd = from, .events = POLLIN, .revents = 0};
-        if (::poll(&readable, 1, static_cast<int>(most_silence.count())) == 0) {
-            ::kill(pid_, SIGKILL);
-            return fail(Cause::io_failed, "the program said nothing for too long and was killed",
-                        {},
-                        "run the benchmark again, without a real-time priority where it has one");
-        }
-        std::array<char, 4096> some{};
-        const ssize_t count = ::read(from, some.data(), some.size());
-        if (count <= 0) return fail(Cause::io_failed, "the program has ended");
-        read_.append(some.data(), static_cast<std::size_t>(count));
+        if (!REEF_TRY(read_on(from, pid_, most_silence, read_)))
+            return fail(Cause::io_failed, "the program has ended");
     }
     std::string line = read_.substr(0, end);
     read_.erase(0, end + 1);

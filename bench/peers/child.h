@@ -21,6 +21,12 @@ namespace reef::peers {
 [[nodiscard]] Result<pid_t> spawn(const std::vector<std::string>& command,
                                   posix_spawn_file_actions_t& actions);
 
+/// What a program prints on both its streams. Errors: io_failed when it fails, with its last line,
+/// and when it says nothing for so long: it is killed then.
+[[nodiscard]] Result<std::string> output_of(
+    const std::vector<std::string>& command,
+    std::chrono::milliseconds most_silence = std::chrono::minutes(5));
+
 class Child {
   public:
     /// Its errors go where ours go. Errors: io_failed.

@@ -1,12 +1,7 @@
 #include "peers/litert_peer.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <array>
 #include <cstdlib>
 
 #include "peers/child.h"
@@ -14,41 +9,11 @@
 #include "reef/base/file.h"
 #include "reef/model/tflite.h"
 
-extern char** environ;
-
 namespace reef::peers {
 namespace {
 
 std::string program() {
     return find_program("REEF_LITERT_BENCHMARK", "benchmark_model");
-}
-
-std::string_view last_line(std::string_view text) {
-    while (text.ends_with('\n')) text.remove_suffix(1);
-    return text.substr(text.rfind('\n') + 1);
-}
-
-/// What a program prints on both its streams.
-Result<std::string> output_of(const std::vector<std::string>& command) {
-    std::array<int, 2> ends{};
-    if (::pipe2(ends.data(), O_CLOEXEC) != 0) return fail(Cause::io_failed, "no pipe");
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
-    const auto child = spawn(command, actions);
-    ::close(ends[1]);
-    std::string text;
-    std::array<char, 4096> piece{};
-    for (ssize_t n = 0; (n = ::read(ends[0], piece.data(), piece.size())) > 0;)
-        text.append(piece.data(), static_cast<std::size_t>(n));
-    ::close(ends[0]);
-    if (!child) return std::unexpected(child.error());
-    int status = 1;
-    if (::waitpid(*child, &status, 0) != *child || status != 0)
-        return fail(Cause::io_failed, fmt::format("the program failed: {}", last_line(text)),
-                    command[0]);
-    return text;
 }
 
 /// The number behind `key` in "count=3 first=120 min=..."; 0: there is none.

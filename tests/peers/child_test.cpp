@@ -40,5 +40,30 @@ TEST(Child, IsKilledWhenItSaysNothing) {
     EXPECT_EQ(line.error().cause, Cause::io_failed);
 }
 
+TEST(OutputOf, IsOfBothStreams) {
+    const auto text = output_of({"/bin/sh", "-c", "echo out; echo error >&2; printf end"});
+    ASSERT_TRUE(text) << text.error().message();
+    EXPECT_EQ(*text, "out\nerror\nend");
+}
+
+TEST(OutputOf, SaysTheLastLineOfWhatFails) {
+    const auto text = output_of({"/bin/sh", "-c", "echo one; echo two; exit 3"});
+    ASSERT_FALSE(text);
+    EXPECT_EQ(text.error().cause, Cause::io_failed);
+    EXPECT_NE(text.error().message().find("the program failed: two"), std::string::npos);
+}
+
+// It would be waited for else.
+TEST(OutputOf, IsNotWaitedForWhenItSaysNothing) {
+    const auto text = output_of({"/bin/sh", "-c", "echo one; exec sleep 1000"}, 20ms);
+    ASSERT_FALSE(text);
+    EXPECT_EQ(text.error().cause, Cause::io_failed);
+    EXPECT_NE(text.error().message().find("was killed"), std::string::npos);
+}
+
+TEST(OutputOf, NeedsAProgram) {
+    EXPECT_FALSE(output_of({"/no such program"}));
+}
+
 }  // namespace
 }  // namespace reef::peers
