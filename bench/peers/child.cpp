@@ -46,12 +46,13 @@ Result<pid_t> spawn(const std::vector<std::string>& command, posix_spawn_file_ac
 namespace {
 
 /// Adds what the program says next to `text`; false: nothing more comes.
-Result<bool> read_on(int from, pid_t pid, std::chrono::milliseconds most_silence,
-                     std::string& text) {
+Result<bool> read_on(int from, pid_t pid, const std::string& program,
+                     std::chrono::milliseconds most_silence, std::string& text) {
     pollfd readable{.fd = from, .events = POLLIN, .revents = 0};
     if (::poll(&readable, 1, static_cast<int>(most_silence.count())) == 0) {
         ::kill(pid, SIGKILL);
-        return fail(Cause::io_failed, "the program said nothing for too long and was killed", {},
+        return fail(Cause::io_failed, "the program said nothing for too long and was killed",
+                    program,
                     "run the benchmark again, without a real-time priority where it has one");
     }
     std::array<char, 4096> some{};
@@ -80,7 +81,7 @@ Result<std::string> output_of(const std::vector<std::string>& command,
     ::close(ends[1]);
     std::string text;
     Result<bool> more = child.has_value();
-    while (more && *more) more = read_on(ends[0], *child, most_silence, text);
+    while (more && *more) more = read_on(ends[0], *child, command[0], most_silence, text);
     ::close(ends[0]);
     if (!child) return std::unexpected(child.error());
     int status = 1;
@@ -111,11 +112,12 @@ Result<Child> Child::start(const std::vector<std::string>& command) {
     ::close(in[0]);
     ::close(out[1]);
     if (!pid) return std::unexpected(pid.error());
-    return Child(*pid, std::move(to), std::move(from));
+    return Child(*pid, command[0], std::move(to), std::move(from));
 }
 
 Child::Child(Child&& other) noexcept
     : pid_(std::exchange(other.pid_, 0)),
+      program_(std::move(other.program_)),
       to_(std::move(other.to_)),
       from_(std::move(other.from_)),
       read_(std::move(other.read_)) {}
@@ -129,7 +131,7 @@ Child::~Child() {
 
 Status Child::write_line(const std::string& line) {
     if (std::fputs((line + "\n").c_str(), to_.get()) < 0 || std::fflush(to_.get()) != 0)
-        return fail(Cause::io_failed, "the program has ended");
+        return fail(Cause::io_failed, "the program has ended", program_);
     return {};
 }
 
@@ -137,8 +139,8 @@ Result<std::string> Child::read_line(std::chrono::milliseconds most_silence) {
     const int from = ::fileno(from_.get());
     std::size_t end = 0;
     while ((end = read_.find('\n')) == std::string::npos) {
-        if (!REEF_TRY(read_on(from, pid_, most_silence, read_)))
-            return fail(Cause::io_failed, "the program has ended");
+        if (!REEF_TRY(read_on(from, pid_, program_, most_silence, read_)))
+            return fail(Cause::io_failed, "the program has ended", program_);
     }
     std::string line = read_.substr(0, end);
     read_.erase(0, end + 1);

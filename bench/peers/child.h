@@ -46,9 +46,11 @@ class Child {
         void operator()(std::FILE* file) const { std::fclose(file); }
     };
     using File = std::unique_ptr<std::FILE, Close>;
-    Child(pid_t pid, File to, File from) : pid_(pid), to_(std::move(to)), from_(std::move(from)) {}
+    Child(pid_t pid, std::string program, File to, File from)
+        : pid_(pid), program_(std::move(program)), to_(std::move(to)), from_(std::move(from)) {}
 
     pid_t pid_;
+    std::string program_;
     File to_, from_;
     std::string read_{};  ///< and not yet returned
 };

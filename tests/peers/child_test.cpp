@@ -38,6 +38,7 @@ TEST(Child, IsKilledWhenItSaysNothing) {
     const auto line = child.read_line(20ms);
     ASSERT_FALSE(line);
     EXPECT_EQ(line.error().cause, Cause::io_failed);
+    EXPECT_NE(line.error().message().find("/bin/sh"), std::string::npos);
 }
 
 TEST(OutputOf, IsOfBothStreams) {
@@ -59,6 +60,7 @@ TEST(OutputOf, IsNotWaitedForWhenItSaysNothing) {
     ASSERT_FALSE(text);
     EXPECT_EQ(text.error().cause, Cause::io_failed);
     EXPECT_NE(text.error().message().find("was killed"), std::string::npos);
+    EXPECT_NE(text.error().message().find("/bin/sh"), std::string::npos);
 }
 
 TEST(OutputOf, NeedsAProgram) {
