@@ -173,6 +173,8 @@ Cases of_memory() {
     cases.add_resize(int8, {1, 1024, 1024, 8}, 2048, 2048);
     cases.add(Op::add, {of(image, 0.05127F), of(image, 0.03119F)}, {of(image, 0.07843F)},
               model::AddOptions{});
+    cases.add(Op::add, {of(image), of(image, 0.03F)}, {of(image, 0.08F)}, model::AddOptions{},
+              "of middles");
     cases.add(Op::mul, {of(image, 0.05127F), of(image, 0.03119F)}, {of(image, 0.1973F)},
               model::MulOptions{});
     cases.add(Op::logistic, {of(image)}, {probabilities(image)});

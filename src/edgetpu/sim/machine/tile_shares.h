@@ -55,7 +55,7 @@ class TileShares {
     /// A worker's places: which tile is at one says place_of().
     std::array<unsigned, tile_count + 1> first_{};
     std::array<std::uint32_t, tile_count> tiles_{};  ///< by worker
-    // Written in every timed round, where the others' cores have the lines before this.
+    // The caller's, who writes some of it in every round; the others' cores have the lines before.
     alignas(64) std::array<Noted, tile_count> noted_{};  ///< by worker
     std::uint32_t active_ = 0;                           ///< tiles of the noted rounds
     std::uint32_t rounds_ = 0;                           ///< modulo 2^32
